@@ -1,0 +1,6 @@
+//! The `ringgate` binary.
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() {}
