@@ -1,0 +1,3 @@
+//! The vocabulary of the protocol: faults, eras, requests, answers. Pure; any shard.
+
+pub mod fault;
