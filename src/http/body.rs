@@ -1,0 +1,256 @@
+//! Follows the framing of a body (RFC 9112, sections 6 and 7), resumable at any byte.
+
+use crate::limits::{CHUNK_LINE_BYTES_MAX, TRAILER_BYTES_MAX};
+
+/// How the end of a body is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// There is no body.
+    None,
+    /// So many bytes.
+    Length(u64),
+    /// Chunks.
+    Chunked,
+    /// The connection ends (answers only).
+    UntilClose,
+}
+
+/// Why a body is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BodyError {
+    /// A chunk line is not what RFC 9112, section 7.1 asks.
+    #[error("a malformed chunk")]
+    Chunk,
+    /// A chunk line longer than the bound.
+    #[error("a chunk line is too long")]
+    ChunkLine,
+    /// A trailer section that is malformed or longer than the bound.
+    #[error("a malformed or long trailer section")]
+    Trailer,
+    /// The connection ended before the body.
+    #[error("the body was cut")]
+    Truncated,
+}
+
+/// What a stretch of input was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Bytes of input that were taken.
+    pub consumed: usize,
+    /// How many of them, at their end, are bytes of the body.
+    pub data: usize,
+}
+
+/// Where the decoder is.
+///
+/// ```text
+/// Size ─▶ (Extension) ─▶ SizeFeed ─▶ Data ─▶ DataReturn ─▶ DataFeed ─▶ Size
+///   └ size 0: ─▶ LineStart ─▶ (Name ─▶ Value ─▶ LineFeed ─▶ LineStart)* ─▶ LastFeed ─▶ Done
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Length { left: u64 },
+    Close,
+    Data { left: u64 },
+    Mark(Mark),
+    Done,
+}
+
+/// What the next byte of the chunked coding itself may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    Size { size: u64, digits: u8 },
+    Extension { size: u64 },
+    SizeFeed { size: u64 },
+    DataReturn,
+    DataFeed,
+    LineStart,
+    Name,
+    Value,
+    LineFeed,
+    LastFeed,
+}
+
+/// Takes a body apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Decoder {
+    state: State,
+    /// Bytes of the chunk line or of the trailer section at hand.
+    line_bytes: usize,
+}
+
+impl Decoder {
+    /// A decoder for a body of this framing.
+    #[must_use]
+    pub fn new(framing: Framing) -> Self {
+        let state = match framing {
+            Framing::None | Framing::Length(0) => State::Done,
+            Framing::Length(left) => State::Length { left },
+            Framing::Chunked => State::Mark(Mark::Size { size: 0, digits: 0 }),
+            Framing::UntilClose => State::Close,
+        };
+        Self {
+            state,
+            line_bytes: 0,
+        }
+    }
+
+    /// Whether the body is complete.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.state == State::Done
+    }
+
+    /// Takes bytes from `input` up to the end of the next stretch of body bytes, or all of them.
+    /// Nothing is taken once the body is done.
+    ///
+    /// # Errors
+    ///
+    /// See [`BodyError`]; the connection is of no use after one.
+    pub fn next(&mut self, input: &[u8]) -> Result<Step, BodyError> {
+        let mut consumed = 0;
+        while let Some(&byte) = input.get(consumed) {
+            let available = (input.len() - consumed) as u64;
+            let (data, next) = match self.state {
+                State::Done => break,
+                State::Mark(mark) => {
+                    self.state = self.after(mark, byte)?;
+                    consumed += 1;
+                    continue;
+                }
+                State::Close => (available, State::Close),
+                State::Length { left } if left <= available => (left, State::Done),
+                State::Length { left } => (
+                    available,
+                    State::Length {
+                        left: left - available,
+                    },
+                ),
+                State::Data { left } if left <= available => (left, State::Mark(Mark::DataReturn)),
+                State::Data { left } => (
+                    available,
+                    State::Data {
+                        left: left - available,
+                    },
+                ),
+            };
+            self.state = next;
+            // `data` is at most what is available, so it fits.
+            let data = usize::try_from(data).unwrap_or(usize::MAX);
+            return Ok(Step {
+                consumed: consumed + data,
+                data,
+            });
+        }
+        Ok(Step { consumed, data: 0 })
+    }
+
+    /// The connection ended.
+    ///
+    /// # Errors
+    ///
+    /// [`BodyError::Truncated`] unless the body is complete with that.
+    pub fn end(&self) -> Result<(), BodyError> {
+        match self.state {
+            State::Close | State::Done => Ok(()),
+            State::Length { .. } | State::Data { .. } | State::Mark(_) => Err(BodyError::Truncated),
+        }
+    }
+
+    /// One byte of the framing itself.
+    fn after(&mut self, mark: Mark, byte: u8) -> Result<State, BodyError> {
+        self.line_bytes += 1;
+        if mark.bytes_max() < self.line_bytes {
+            return Err(mark.error_when_long());
+        }
+        let next = match (mark, byte) {
+            (Mark::Size { size, digits }, _) => Self::after_size(size, digits, byte)?,
+            (Mark::Extension { size }, b'\r') => Mark::SizeFeed { size },
+            (Mark::Extension { size }, b'\t' | b' '..=b'~') => Mark::Extension { size },
+            (Mark::SizeFeed { size: 0 }, b'\n') => self.begin_line(Mark::LineStart),
+            (Mark::SizeFeed { size }, b'\n') => return Ok(State::Data { left: size }),
+            (Mark::DataReturn, b'\r') => Mark::DataFeed,
+            (Mark::DataFeed, b'\n') => self.begin_line(Mark::Size { size: 0, digits: 0 }),
+            (Mark::LineStart, b'\r') => Mark::LastFeed,
+            (Mark::LastFeed, b'\n') => return Ok(State::Done),
+            (Mark::LineStart | Mark::Name, _) if is_token(byte) => Mark::Name,
+            (Mark::Name, b':') | (Mark::Value, b'\t' | b' '..=b'~' | 0x80..) => Mark::Value,
+            (Mark::Value, b'\r') => Mark::LineFeed,
+            (Mark::LineFeed, b'\n') => Mark::LineStart,
+            _ => return Err(mark.error()),
+        };
+        Ok(State::Mark(next))
+    }
+
+    fn begin_line(&mut self, mark: Mark) -> Mark {
+        self.line_bytes = 0;
+        mark
+    }
+
+    /// 1 to 15 hexadecimal digits, then an extension or the end of the line; nothing between.
+    fn after_size(size: u64, digits: u8, byte: u8) -> Result<Mark, BodyError> {
+        match byte {
+            b'\r' if digits > 0 => Ok(Mark::SizeFeed { size }),
+            b';' if digits > 0 => Ok(Mark::Extension { size }),
+            _ => {
+                let digit = (byte as char).to_digit(16).ok_or(BodyError::Chunk)?;
+                if digits == 15 {
+                    return Err(BodyError::Chunk);
+                }
+                Ok(Mark::Size {
+                    size: size * 16 + u64::from(digit),
+                    digits: digits + 1,
+                })
+            }
+        }
+    }
+}
+
+impl Mark {
+    fn error(self) -> BodyError {
+        match self {
+            Self::Size { .. }
+            | Self::Extension { .. }
+            | Self::SizeFeed { .. }
+            | Self::DataReturn
+            | Self::DataFeed => BodyError::Chunk,
+            Self::LineStart | Self::Name | Self::Value | Self::LineFeed | Self::LastFeed => {
+                BodyError::Trailer
+            }
+        }
+    }
+
+    fn error_when_long(self) -> BodyError {
+        if self.error() == BodyError::Chunk {
+            BodyError::ChunkLine
+        } else {
+            BodyError::Trailer
+        }
+    }
+
+    fn bytes_max(self) -> usize {
+        if self.error() == BodyError::Chunk {
+            CHUNK_LINE_BYTES_MAX
+        } else {
+            TRAILER_BYTES_MAX
+        }
+    }
+}
+
+/// RFC 9110, section 5.6.2.
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// Appends the line before a chunk of `bytes` bytes.
+pub fn write_chunk_size(bytes: usize, out: &mut Vec<u8>) {
+    let digits = (usize::BITS - bytes.leading_zeros()).div_ceil(4).max(1);
+    for place in (0..digits).rev() {
+        let digit = u32::try_from((bytes >> (place * 4)) & 15).unwrap_or(0);
+        out.push(char::from_digit(digit, 16).map_or(b'0', |digit| digit as u8));
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// The last chunk and an empty trailer section.
+pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";

@@ -1,0 +1,9 @@
+//! One shard: a thread pinned to a core, its event loop, its clock, its deadlines and its end.
+//! It knows nothing of HTTP or MCP: what runs on it is given as a future.
+
+pub mod clock;
+pub mod drain;
+pub mod mesh;
+pub mod message;
+pub mod ring;
+pub mod wait;
