@@ -7,6 +7,7 @@
 #![deny(clippy::indexing_slicing)]
 
 pub mod scan;
+pub mod text;
 
 use crate::limits::{JSON_CAPTURE_BYTES_MAX, JSON_DEPTH_MAX};
 use scan::plain_run_bytes;
