@@ -8,3 +8,4 @@ pub mod limits;
 pub mod mcp;
 pub mod net;
 pub mod shard;
+pub mod sse;
