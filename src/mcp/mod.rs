@@ -1,4 +1,7 @@
 //! The vocabulary of the protocol: faults, eras, requests, answers. Pure; any shard.
 
 pub mod fault;
+#[cfg(test)]
+mod hostile;
 pub mod response;
+pub mod stream;
