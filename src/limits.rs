@@ -46,6 +46,15 @@ pub const COPIED_ANSWER_BYTES_MAX: usize = 8 * KIB;
 /// Interim answers (1xx) taken from an upstream for one request.
 pub const INTERIM_ANSWERS_MAX: usize = 8;
 
+/// Pods that are tried for one request before it is refused.
+pub const PODS_TRIED_MAX: usize = 4;
+
+/// Bytes read and dropped of a body that nobody wants, so that the client reads the answer to it.
+pub const LINGER_BYTES_MAX: usize = 1024 * KIB;
+
+/// How long a connection whose body nobody wants is read on.
+pub const LINGER: Duration = Duration::from_secs(1);
+
 /// Messages waiting for one shard.
 pub const MESH_QUEUE_MAX: usize = 1024;
 
@@ -146,14 +155,8 @@ impl Default for Limits {
 }
 
 const _: () = {
-    assert!(
-        JSON_DEPTH_MAX.is_multiple_of(64),
-        "the depth stack is whole u64 words"
-    );
-    assert!(
-        REQUEST_ID_BYTES_MAX <= JSON_CAPTURE_BYTES_MAX,
-        "an id is captured whole"
-    );
+    assert!(JSON_DEPTH_MAX.is_multiple_of(64), "the depth stack is whole u64 words");
+    assert!(REQUEST_ID_BYTES_MAX <= JSON_CAPTURE_BYTES_MAX, "an id is captured whole");
     assert!(HEAD_READ_BYTES <= BODY_READ_BYTES, "reads grow");
     assert!(BODY_READ_BYTES <= LARGE_READ_BYTES, "reads grow");
 };

@@ -1,1 +1,3 @@
+//! Load generator.
+
 fn main() {}

@@ -1,6 +1,6 @@
 //! `ringgate check`: the checks that answers of pods meet, on a file (RV-11). Blocking; no shard.
 
-#![deny(clippy::indexing_slicing)]
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 use crate::ids::RequestId;
 use crate::json::{Automaton, Container, Members, Scalar, Text, Visitor};
@@ -95,11 +95,7 @@ fn asked_by(token: &str) -> Result<Asked, Error> {
     let is_id = token.len() <= REQUEST_ID_BYTES_MAX
         && automaton.push(token, &mut IdToken).is_ok()
         && automaton.finish(&mut IdToken).is_ok();
-    if is_id {
-        Ok(Asked::One(RequestId::from_token(token)))
-    } else {
-        Err(Error::Id)
-    }
+    if is_id { Ok(Asked::One(RequestId::from_token(token))) } else { Err(Error::Id) }
 }
 
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
@@ -139,10 +135,9 @@ fn judge(kind: Kind, asked: Asked, captured: &[u8]) -> Verdict {
             }
             match stream.finish() {
                 End::Unanswered => Verdict::Unanswered,
-                end @ (End::Answered | End::Resumable) => Verdict::Events {
-                    end,
-                    held_bytes: stream.held_bytes(),
-                },
+                end @ (End::Answered | End::Resumable) => {
+                    Verdict::Events { end, held_bytes: stream.held_bytes() }
+                }
             }
         }
     }
@@ -190,14 +185,9 @@ fn report(verdict: Verdict, captured: &[u8]) -> String {
 
 /// The part of the line around the byte at `offset`, and a caret under that byte.
 fn shown(captured: &[u8], offset: usize) -> String {
-    let (before, from) = captured
-        .split_at_checked(offset)
-        .unwrap_or((captured.trim_ascii_end(), &[]));
-    let before = if from.is_empty() {
-        before.trim_ascii_end()
-    } else {
-        before
-    };
+    let (before, from) =
+        captured.split_at_checked(offset).unwrap_or((captured.trim_ascii_end(), &[]));
+    let before = if from.is_empty() { before.trim_ascii_end() } else { before };
     let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
     let line_start = before.iter().rposition(is_end).map_or(0, |at| at + 1);
     let start = line_start.max(before.len().saturating_sub(SHOWN_BYTES_MAX));
@@ -251,9 +241,7 @@ mod tests {
     use super::*;
 
     fn check(id: Option<&str>, captured: &str, expected: &str) {
-        let asked = id
-            .map_or(Ok(Asked::Anything), asked_by)
-            .expect("the id is valid");
+        let asked = id.map_or(Ok(Asked::Anything), asked_by).expect("the id is valid");
         let captured = captured.as_bytes();
         let told = report(judge(guess(captured), asked, captured), captured);
         assert_eq!(told, expected, "{}", captured.escape_ascii());
@@ -265,11 +253,7 @@ mod tests {
         let result = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
         check(None, result, "valid body: a response\n");
         check(Some("1"), result, "valid body: a response\n");
-        check(
-            None,
-            &format!("\n [{result}]\n"),
-            "valid body: an array of responses\n",
-        );
+        check(None, &format!("\n [{result}]\n"), "valid body: an array of responses\n");
         check(
             Some("\"1\""),
             result,
@@ -292,11 +276,7 @@ mod tests {
             "{\"a\":\n",
             "invalid: json_truncated at byte 6: the text ends too early\n{\"a\":\n     ^\n",
         );
-        check(
-            None,
-            " ",
-            "invalid: json_truncated at byte 1: the text ends too early\n\n^\n",
-        );
+        check(None, " ", "invalid: json_truncated at byte 1: the text ends too early\n\n^\n");
         check(
             None,
             "\u{FEFF}{}",
@@ -316,11 +296,7 @@ mod tests {
             "valid events: nothing is left to answer; 8 bytes after the last whole event are \
              discarded\n",
         );
-        check(
-            Some("1"),
-            "id: 1\n\n",
-            "valid events: not answered yet, to be resumed\n",
-        );
+        check(Some("1"), "id: 1\n\n", "valid events: not answered yet, to be resumed\n");
         check(
             Some("1"),
             ": c\n\n",
@@ -349,19 +325,9 @@ mod tests {
     /// RV-11: what can't be checked is told apart from what is invalid.
     #[test]
     fn missing_files_are_errors() {
-        let args = Args {
-            file: PathBuf::from("/nonexistent/capture"),
-            kind: None,
-            id: None,
-        };
-        assert_eq!(
-            super::check(&args).err(),
-            Some(Error::Read(ErrorKind::NotFound))
-        );
-        let args = Args {
-            id: Some("a".to_owned()),
-            ..args
-        };
+        let args = Args { file: PathBuf::from("/nonexistent/capture"), kind: None, id: None };
+        assert_eq!(super::check(&args).err(), Some(Error::Read(ErrorKind::NotFound)));
+        let args = Args { id: Some("a".to_owned()), ..args };
         assert_eq!(super::check(&args).err(), Some(Error::Id));
         let command = clap::Command::new("check");
         <Args as clap::Args>::augment_args(command).debug_assert();

@@ -89,10 +89,7 @@ impl Decoder {
             Framing::Chunked => State::Mark(Mark::Size { size: 0, digits: 0 }),
             Framing::UntilClose => State::Close,
         };
-        Self {
-            state,
-            line_bytes: 0,
-        }
+        Self { state, line_bytes: 0 }
     }
 
     /// Whether the body is complete.
@@ -120,27 +117,14 @@ impl Decoder {
                 }
                 State::Close => (available, State::Close),
                 State::Length { left } if left <= available => (left, State::Done),
-                State::Length { left } => (
-                    available,
-                    State::Length {
-                        left: left - available,
-                    },
-                ),
+                State::Length { left } => (available, State::Length { left: left - available }),
                 State::Data { left } if left <= available => (left, State::Mark(Mark::DataReturn)),
-                State::Data { left } => (
-                    available,
-                    State::Data {
-                        left: left - available,
-                    },
-                ),
+                State::Data { left } => (available, State::Data { left: left - available }),
             };
             self.state = next;
             // `data` is at most what is available, so it fits.
             let data = usize::try_from(data).unwrap_or(usize::MAX);
-            return Ok(Step {
-                consumed: consumed + data,
-                data,
-            });
+            return Ok(Step { consumed: consumed + data, data });
         }
         Ok(Step { consumed, data: 0 })
     }
@@ -197,10 +181,7 @@ impl Decoder {
                 if digits == 15 {
                     return Err(BodyError::Chunk);
                 }
-                Ok(Mark::Size {
-                    size: size * 16 + u64::from(digit),
-                    digits: digits + 1,
-                })
+                Ok(Mark::Size { size: size * 16 + u64::from(digit), digits: digits + 1 })
             }
         }
     }
@@ -221,19 +202,11 @@ impl Mark {
     }
 
     fn error_when_long(self) -> BodyError {
-        if self.error() == BodyError::Chunk {
-            BodyError::ChunkLine
-        } else {
-            BodyError::Trailer
-        }
+        if self.error() == BodyError::Chunk { BodyError::ChunkLine } else { BodyError::Trailer }
     }
 
     fn bytes_max(self) -> usize {
-        if self.error() == BodyError::Chunk {
-            CHUNK_LINE_BYTES_MAX
-        } else {
-            TRAILER_BYTES_MAX
-        }
+        if self.error() == BodyError::Chunk { CHUNK_LINE_BYTES_MAX } else { TRAILER_BYTES_MAX }
     }
 }
 
@@ -252,5 +225,120 @@ pub fn write_chunk_size(bytes: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// Appends bytes of a body in `framing`: as a chunk of their own if it is chunked.
+pub fn write_data(data: &[u8], framing: Framing, out: &mut Vec<u8>) {
+    if data.is_empty() {
+        return;
+    }
+    match framing {
+        Framing::Chunked => {
+            write_chunk_size(data.len(), out);
+            out.extend_from_slice(data);
+            out.extend_from_slice(b"\r\n");
+        }
+        Framing::None | Framing::Length(_) | Framing::UntilClose => out.extend_from_slice(data),
+    }
+}
+
 /// The last chunk and an empty trailer section.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The body that `input` carries, fed in two parts cut at `cut`.
+    fn decode(framing: Framing, input: &[u8], cut: usize) -> Result<(Vec<u8>, usize), BodyError> {
+        let mut decoder = Decoder::new(framing);
+        let mut body = Vec::new();
+        let mut consumed = 0;
+        let (start, end) = input.split_at(cut);
+        for mut part in [start, end] {
+            while !part.is_empty() && !decoder.is_done() {
+                let step = decoder.next(part)?;
+                body.extend_from_slice(&part[step.consumed - step.data..step.consumed]);
+                consumed += step.consumed;
+                part = &part[step.consumed..];
+            }
+        }
+        decoder.end()?;
+        Ok((body, consumed))
+    }
+
+    fn check(framing: Framing, input: &str, expected: Result<(&str, usize), BodyError>) {
+        let expected = expected.map(|(body, consumed)| (body.as_bytes().to_vec(), consumed));
+        for cut in 0..=input.len() {
+            let decoded = decode(framing, input.as_bytes(), cut);
+            assert_eq!(decoded, expected, "{input:?} cut at {cut}");
+        }
+    }
+
+    /// HT-1, HT-3: chunks with extensions and trailers, at every cut; what follows is left alone.
+    #[test]
+    fn chunks() {
+        let chunked = Framing::Chunked;
+        check(chunked, "0\r\n\r\n", Ok(("", 5)));
+        check(chunked, "3\r\nabc\r\n0\r\n\r\nGET /", Ok(("abc", 13)));
+        check(
+            chunked,
+            "3;x=\"y z\"\r\nabc\r\nA;\r\n0123456789\r\n0\r\n\r\n",
+            Ok(("abc0123456789", 37)),
+        );
+        check(chunked, "000000000000003\r\nabc\r\n0\r\nA: b\r\nC:\r\n\r\n", Ok(("abc", 37)));
+        for input in [
+            "\r\n",
+            ";a\r\n",
+            "g\r\n",
+            "+1\r\n",
+            "-1\r\n",
+            " 1\r\n",
+            "1 \r\n",
+            "1\n",
+            "0x1\r\n",
+            "0000000000000003\r\nabc\r\n0\r\n\r\n",
+            "1;a\nb\r\n",
+            "1;\0\r\n",
+            "1\r\nab\r\n",
+            "1\r\na\n",
+            "1\r\r\n",
+        ] {
+            check(chunked, input, Err(BodyError::Chunk));
+        }
+        for input in ["0\r\n\n", "0\r\n: a\r\n", "0\r\na b: c\r\n", "0\r\na: b\nc", "0\r\n\r\r"] {
+            check(chunked, input, Err(BodyError::Trailer));
+        }
+        for input in ["", "3", "3\r\n", "3\r\nab", "3\r\nabc\r\n0\r\n", "0\r\nA: b\r\n"] {
+            check(chunked, input, Err(BodyError::Truncated));
+        }
+    }
+
+    /// LM-2: endless extensions and trailers end at their bounds.
+    #[test]
+    fn bounds() {
+        let long = format!("1;{}", "x".repeat(CHUNK_LINE_BYTES_MAX));
+        assert_eq!(decode(Framing::Chunked, long.as_bytes(), 0), Err(BodyError::ChunkLine));
+        let long = format!("0\r\n{}", "a: b\r\n".repeat(TRAILER_BYTES_MAX));
+        assert_eq!(decode(Framing::Chunked, long.as_bytes(), 0), Err(BodyError::Trailer));
+    }
+
+    #[test]
+    fn lengths_and_ends() {
+        check(Framing::None, "GET /", Ok(("", 0)));
+        check(Framing::Length(0), "GET /", Ok(("", 0)));
+        check(Framing::Length(3), "abcGET /", Ok(("abc", 3)));
+        check(Framing::Length(9), "abc", Err(BodyError::Truncated));
+        check(Framing::UntilClose, "abc", Ok(("abc", 3)));
+    }
+
+    #[test]
+    fn chunk_sizes_are_written_in_hexadecimal() {
+        let written = |bytes| {
+            let mut out = Vec::new();
+            write_chunk_size(bytes, &mut out);
+            String::from_utf8(out).expect("digits")
+        };
+        for bytes in [0, 1, 15, 16, 255, 256, 4_096, 1_048_575, 1_048_576] {
+            assert_eq!(written(bytes), format!("{bytes:x}\r\n"));
+        }
+    }
+}

@@ -13,23 +13,15 @@ impl Span {
     /// The bytes of `buffer` that this span names; empty when they lie outside.
     #[must_use]
     pub fn of(self, buffer: &[u8]) -> &[u8] {
-        buffer
-            .get(self.start as usize..self.end as usize)
-            .unwrap_or_default()
+        buffer.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 
     /// The place of `part` in `whole`, of which it must be a slice.
     pub(crate) fn locate(part: &[u8], whole: &[u8]) -> Self {
         let start = (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize);
-        debug_assert!(
-            start + part.len() <= whole.len(),
-            "the part is a slice of the whole"
-        );
+        debug_assert!(start + part.len() <= whole.len(), "the part is a slice of the whole");
         let clamp = |offset: usize| u32::try_from(offset).unwrap_or(u32::MAX);
-        Self {
-            start: clamp(start),
-            end: clamp(start + part.len()),
-        }
+        Self { start: clamp(start), end: clamp(start + part.len()) }
     }
 }
 
@@ -185,6 +177,5 @@ impl Known {
 }
 
 fn starts_with(name: &[u8], prefix: &[u8]) -> bool {
-    name.get(..prefix.len())
-        .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+    name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }

@@ -108,6 +108,8 @@ pub struct ResponseHead {
     pub fields: Vec<Field>,
     /// How the body is framed, for the method of the request.
     pub framing: Framing,
+    /// What the fields say of the length; differs where there is no body all the same.
+    pub declared: Option<Framing>,
     /// Whether the connection may go on.
     pub persistence: Persistence,
     /// Length of the head, in bytes.
@@ -136,19 +138,11 @@ impl EndFinder {
             }
             if line.ends_with(b"\r\n\r") && line.len() > 3 {
                 let bytes = at + 1;
-                return if bytes <= bytes_max {
-                    Ok(Some(bytes))
-                } else {
-                    Err(HeadError::TooLarge)
-                };
+                return if bytes <= bytes_max { Ok(Some(bytes)) } else { Err(HeadError::TooLarge) };
             }
         }
         self.searched = buffer.len();
-        if bytes_max < buffer.len() {
-            Err(HeadError::TooLarge)
-        } else {
-            Ok(None)
-        }
+        if bytes_max < buffer.len() { Err(HeadError::TooLarge) } else { Ok(None) }
     }
 }
 
@@ -165,9 +159,7 @@ pub fn read_request(head: &[u8], limits: &Limits) -> Result<RequestHead, HeadErr
     }
     let mut storage = [MaybeUninit::uninit(); FIELDS_MAX];
     let mut request = httparse::Request::new(&mut []);
-    let parsed = request
-        .parse_with_uninit_headers(head, &mut storage)
-        .map_err(grammar)?;
+    let parsed = request.parse_with_uninit_headers(head, &mut storage).map_err(grammar)?;
     if parsed != Status::Complete(head.len()) {
         return Err(HeadError::Malformed);
     }
@@ -240,19 +232,8 @@ pub fn read_response(
     }
     let phrase = Span::locate(response.reason.unwrap_or_default().as_bytes(), head);
     // An absent phrase is not a slice of the head.
-    let phrase = if head.len() < phrase.end as usize {
-        Span { start: 0, end: 0 }
-    } else {
-        phrase
-    };
-    Ok(ResponseHead {
-        status,
-        phrase,
-        fields,
-        framing,
-        persistence,
-        bytes: head.len(),
-    })
+    let phrase = if head.len() < phrase.end as usize { Span { start: 0, end: 0 } } else { phrase };
+    Ok(ResponseHead { status, phrase, fields, framing, declared, persistence, bytes: head.len() })
 }
 
 /// The values of one field, in order.
@@ -261,19 +242,13 @@ pub fn values<'a>(
     head: &'a [u8],
     known: Known,
 ) -> impl Iterator<Item = &'a [u8]> {
-    fields
-        .iter()
-        .filter(move |field| field.known == known)
-        .map(|field| field.value.of(head))
+    fields.iter().filter(move |field| field.known == known).map(|field| field.value.of(head))
 }
 
 /// The first value of a field.
 #[must_use]
 pub fn value<'a>(fields: &[Field], head: &'a [u8], known: Known) -> Option<&'a [u8]> {
-    fields
-        .iter()
-        .find(|field| field.known == known)
-        .map(|field| field.value.of(head))
+    fields.iter().find(|field| field.known == known).map(|field| field.value.of(head))
 }
 
 fn grammar(error: httparse::Error) -> HeadError {
@@ -328,12 +303,8 @@ fn target(path: &str, head: &[u8], fields: &[Field], limits: &Limits) -> Result<
     if path.starts_with('/') || path == "*" {
         return Ok(Span::locate(path.as_bytes(), head));
     }
-    let scheme = path
-        .get(..7)
-        .filter(|scheme| scheme.eq_ignore_ascii_case("http://"));
-    let rest = scheme
-        .and_then(|_| path.get(7..))
-        .ok_or(HeadError::Target)?;
+    let scheme = path.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("http://"));
+    let rest = scheme.and_then(|_| path.get(7..)).ok_or(HeadError::Target)?;
     let (authority, path) = rest.split_at(rest.find('/').ok_or(HeadError::Target)?);
     let host = value(fields, head, Known::Host).unwrap_or_default();
     if authority.as_bytes().eq_ignore_ascii_case(host) {
@@ -368,11 +339,7 @@ fn decimal(digits: &[u8]) -> Option<u64> {
     if !is_decimal {
         return None;
     }
-    Some(
-        digits
-            .iter()
-            .fold(0, |value, digit| value * 10 + u64::from(digit - b'0')),
-    )
+    Some(digits.iter().fold(0, |value, digit| value * 10 + u64::from(digit - b'0')))
 }
 
 fn check_host(fields: &[Field], head: &[u8], version: Version) -> Result<(), HeadError> {
@@ -428,4 +395,115 @@ pub fn options<'a>(fields: &'a [Field], head: &'a [u8]) -> impl Iterator<Item = 
         .flat_map(|value| value.split(|byte| *byte == b','))
         .map(<[u8]>::trim_ascii)
         .filter(|option| !option.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(head: &str) -> Result<RequestHead, HeadError> {
+        read_request(head.as_bytes(), &Limits::default())
+    }
+
+    /// HT-1: the end of a head is found wherever the network cut it, each byte looked at once.
+    #[test]
+    fn the_end_is_found_at_any_cut() {
+        let head = b"GET / HTTP/1.1\r\nHost: a\r\n\r\nrest";
+        for cut in 0..head.len() {
+            let mut finder = EndFinder::default();
+            let early = finder.find(&head[..cut], 100).expect("nothing is wrong");
+            let end = head.len() - 4;
+            assert_eq!(early, (end <= cut).then_some(end), "cut at {cut}");
+            assert_eq!(finder.find(head, 100), Ok(Some(end)), "cut at {cut}");
+        }
+    }
+
+    /// LM-1: one byte over the bound is too much, whether the end has come or not.
+    #[test]
+    fn the_bound_is_exact() {
+        let head = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+        let find = |bytes: &[u8], bound| EndFinder::default().find(bytes, bound);
+        assert_eq!(find(head, head.len()), Ok(Some(head.len())));
+        assert_eq!(find(head, head.len() - 1), Err(HeadError::TooLarge));
+        assert_eq!(find(&head[..20], 20), Ok(None));
+        assert_eq!(find(&head[..21], 20), Err(HeadError::TooLarge));
+    }
+
+    /// HT-1: one length, read in one way.
+    #[test]
+    fn lengths() {
+        let check = |fields: &str, expected: Result<Framing, HeadError>| {
+            let head = format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+            assert_eq!(request(&head).map(|head| head.framing), expected, "{fields:?}");
+        };
+        check("", Ok(Framing::None));
+        check("Content-Length: 0\r\n", Ok(Framing::Length(0)));
+        check("Content-Length: 00012\r\n", Ok(Framing::Length(12)));
+        check("content-length:7\r\n", Ok(Framing::Length(7)));
+        check("Transfer-Encoding: Chunked\r\n", Ok(Framing::Chunked));
+        for fields in [
+            "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n",
+            "Content-Length: 1\r\nContent-Length: 1\r\n",
+            "Content-Length: 1, 1\r\n",
+            "Content-Length: \r\n",
+            "Content-Length: 18446744073709551616\r\n",
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+            "Transfer-Encoding: gzip, chunked\r\n",
+            "Transfer-Encoding: \r\n",
+        ] {
+            check(fields, Err(HeadError::Length));
+        }
+        let old = "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n";
+        assert_eq!(request(old).map(|head| head.framing), Err(HeadError::Length));
+    }
+
+    /// HT-1: the absolute form is taken when it names the same Host, and becomes the origin form.
+    #[test]
+    fn targets() {
+        let check = |target: &str, expected: Result<&str, HeadError>| {
+            let head = format!("GET {target} HTTP/1.1\r\nHost: a:1\r\n\r\n");
+            let read = request(&head);
+            let target = read.map(|read| read.target);
+            let text = target.map(|span| std::str::from_utf8(span.of(head.as_bytes())).unwrap());
+            assert_eq!(text, expected, "{target:?}");
+        };
+        check("/a?b=c", Ok("/a?b=c"));
+        check("*", Ok("*"));
+        check("http://a:1/x", Ok("/x"));
+        check("HTTP://A:1/x", Ok("/x"));
+        for target in ["http://b/x", "http://a:1", "ftp://a:1/", "a:1", "/a#b", "/a\"b", "/\u{e9}"]
+        {
+            check(target, Err(HeadError::Target));
+        }
+    }
+
+    /// RFC 9112, section 6.3: what has no body has none, whatever it declares.
+    #[test]
+    fn bodiless_answers() {
+        let check = |method, status: u16, expected: Framing| {
+            let head = format!("HTTP/1.1 {status} X\r\nContent-Length: 5\r\n\r\n");
+            let head = read_response(head.as_bytes(), method, &Limits::default());
+            assert_eq!(head.map(|head| head.framing), Ok(expected), "{method:?} {status}");
+        };
+        check(Method::Get, 200, Framing::Length(5));
+        check(Method::Head, 200, Framing::None);
+        check(Method::Get, 204, Framing::None);
+        check(Method::Get, 304, Framing::None);
+        check(Method::Get, 103, Framing::None);
+    }
+
+    /// A name of 70,000 bytes is too large, not a panic; so are too many fields.
+    #[test]
+    fn large_heads() {
+        let long = format!("GET / HTTP/1.1\r\nHost: a\r\n{}: b\r\n\r\n", "x".repeat(70_000));
+        assert!(request(&long).is_ok(), "its size is the business of the finder");
+        assert_eq!(
+            EndFinder::default().find(long.as_bytes(), Limits::default().head_bytes_max),
+            Err(HeadError::TooLarge)
+        );
+        let many = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "a: b\r\n".repeat(100));
+        assert_eq!(request(&many).map(|head| head.bytes), Err(HeadError::TooLarge));
+        let far_too_many = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "a: b\r\n".repeat(300));
+        assert_eq!(request(&far_too_many).map(|head| head.bytes), Err(HeadError::TooLarge));
+    }
 }

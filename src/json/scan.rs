@@ -45,15 +45,9 @@ mod tests {
         for offset in 0..24 {
             for byte in 0..=u8::MAX {
                 let mut text = [b'a'; 24];
-                text.get_mut(offset)
-                    .map(|slot| *slot = byte)
-                    .expect("the offset is in the text");
+                text.get_mut(offset).map(|slot| *slot = byte).expect("the offset is in the text");
                 let expected = if is_plain(byte) { 24 } else { offset };
-                assert_eq!(
-                    plain_run_bytes(&text),
-                    expected,
-                    "byte {byte:#x} at {offset}"
-                );
+                assert_eq!(plain_run_bytes(&text), expected, "byte {byte:#x} at {offset}");
             }
         }
     }

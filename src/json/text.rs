@@ -15,9 +15,18 @@ pub struct Characters<'a> {
 /// The characters of `text`, a string token without its quotes. Text that is not UTF-8 has none.
 #[must_use]
 pub fn characters(text: &[u8]) -> Characters<'_> {
-    Characters {
-        rest: std::str::from_utf8(text).unwrap_or_default().chars(),
+    Characters { rest: std::str::from_utf8(text).unwrap_or_default().chars() }
+}
+
+/// What `text` stands for once its escapes are resolved, or `None` when it names a lone surrogate
+/// or is not the text of a JSON string.
+#[must_use]
+pub fn unescape(text: &[u8]) -> Option<std::borrow::Cow<'_, str>> {
+    if !text.contains(&b'\\') {
+        return std::str::from_utf8(text).ok().map(std::borrow::Cow::Borrowed);
     }
+    let quoted = [b"\"", text, b"\""].concat();
+    serde_json::from_slice::<String>(&quoted).ok().map(std::borrow::Cow::Owned)
 }
 
 /// Whether two string tokens, without their quotes, stand for the same characters.
@@ -48,14 +57,8 @@ fn exponent_value(text: &[u8]) -> i64 {
     let size = text
         .iter()
         .filter(|byte| byte.is_ascii_digit())
-        .fold(0_i64, |value, &digit| {
-            (value * 10 + i64::from(digit - b'0')).min(FAR)
-        });
-    if text.first() == Some(&b'-') {
-        -size
-    } else {
-        size
-    }
+        .fold(0_i64, |value, &digit| (value * 10 + i64::from(digit - b'0')).min(FAR));
+    if text.first() == Some(&b'-') { -size } else { size }
 }
 
 fn signed(count: usize) -> i64 {
@@ -121,11 +124,7 @@ mod tests {
     #[test]
     fn texts_compare_by_what_they_stand_for() {
         let check = |one: &str, other: &str, same: bool| {
-            assert_eq!(
-                is_same_text(one.as_bytes(), other.as_bytes()),
-                same,
-                "{one} {other}"
-            );
+            assert_eq!(is_same_text(one.as_bytes(), other.as_bytes()), same, "{one} {other}");
         };
         check("id", "id", true);
         check("id", r"\u0069d", true);

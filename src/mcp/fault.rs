@@ -14,15 +14,14 @@ pub enum Fault {
     BodyTooLarge,
     CapabilityMissing,
     ConnectionNominates,
+    Draining,
     DuplicateKey,
-    EraUnsupported,
     FieldDuplicated,
     HeadMalformed,
     HeadTooLarge,
     HeaderMismatch,
     HostForbidden,
     IdInvalid,
-    Internal,
     MessageInvalid,
     MetaInvalid,
     MethodNotAllowed,
@@ -95,33 +94,15 @@ const UNSUPPORTED_VERSION: i32 = -32_022;
 
 impl Row {
     const fn failed(status: u16, reason: &'static str, message: &'static str) -> Self {
-        Self {
-            status,
-            code: CODE_FAILED,
-            group: Group::Failed,
-            reason,
-            message,
-        }
+        Self { status, code: CODE_FAILED, group: Group::Failed, reason, message }
     }
 
     const fn denied(status: u16, reason: &'static str, message: &'static str) -> Self {
-        Self {
-            status,
-            code: CODE_DENIED,
-            group: Group::Denied,
-            reason,
-            message,
-        }
+        Self { status, code: CODE_DENIED, group: Group::Denied, reason, message }
     }
 
     const fn unsupported(status: u16, reason: &'static str, message: &'static str) -> Self {
-        Self {
-            status,
-            code: CODE_UNSUPPORTED,
-            group: Group::Unsupported,
-            reason,
-            message,
-        }
+        Self { status, code: CODE_UNSUPPORTED, group: Group::Unsupported, reason, message }
     }
 
     const fn with_code(self, code: i32) -> Self {
@@ -131,21 +112,20 @@ impl Row {
 
 impl Fault {
     /// Every fault, in the order of the documentation.
-    pub const ALL: [Self; 39] = [
+    pub const ALL: [Self; 38] = [
         Self::BatchRefused,
         Self::BodyFraming,
         Self::BodyTooLarge,
         Self::CapabilityMissing,
         Self::ConnectionNominates,
+        Self::Draining,
         Self::DuplicateKey,
-        Self::EraUnsupported,
         Self::FieldDuplicated,
         Self::HeadMalformed,
         Self::HeadTooLarge,
         Self::HeaderMismatch,
         Self::HostForbidden,
         Self::IdInvalid,
-        Self::Internal,
         Self::MessageInvalid,
         Self::MetaInvalid,
         Self::MethodNotAllowed,
@@ -178,22 +158,16 @@ impl Fault {
     #[expect(clippy::too_many_lines, reason = "one row a fault")]
     pub const fn row(self) -> Row {
         match self {
-            Self::BatchRefused => Row::denied(
-                400,
-                "batch_refused",
-                "Arrays of messages are not accepted here",
-            )
-            .with_code(INVALID_REQUEST),
-            Self::BodyFraming => Row::denied(
-                400,
-                "body_framing",
-                "The request body is not framed as HTTP/1.1 asks",
-            ),
-            Self::BodyTooLarge => Row::denied(
-                413,
-                "body_too_large",
-                "The request body is larger than the limit",
-            ),
+            Self::BatchRefused => {
+                Row::denied(400, "batch_refused", "Arrays of messages are not accepted here")
+                    .with_code(INVALID_REQUEST)
+            }
+            Self::BodyFraming => {
+                Row::denied(400, "body_framing", "The request body is not framed as HTTP/1.1 asks")
+            }
+            Self::BodyTooLarge => {
+                Row::denied(413, "body_too_large", "The request body is larger than the limit")
+            }
             Self::CapabilityMissing => Row::denied(
                 400,
                 "client_capabilities_missing",
@@ -205,61 +179,44 @@ impl Fault {
                 "connection_nominates",
                 "Connection names a field that must reach the pod",
             ),
+            Self::Draining => Row::failed(503, "draining", "The proxy is shutting down"),
             Self::DuplicateKey => Row::denied(
                 400,
                 "duplicate_key",
                 "A key of the message occurs twice or in a second spelling",
             )
             .with_code(INVALID_REQUEST),
-            Self::EraUnsupported => Row::unsupported(
-                403,
-                "era_unsupported",
-                "The pods do not speak the protocol revision of this request",
-            ),
-            Self::FieldDuplicated => Row::denied(
-                400,
-                "field_duplicated",
-                "A field that must be single occurs twice",
-            )
-            .with_code(HEADER_MISMATCH),
-            Self::HeadMalformed => Row::denied(
-                400,
-                "head_malformed",
-                "The request head is not valid HTTP/1.1",
-            ),
-            Self::HeadTooLarge => Row::denied(
-                431,
-                "head_too_large",
-                "The request head is larger than the limit",
-            ),
+            Self::FieldDuplicated => {
+                Row::denied(400, "field_duplicated", "A field that must be single occurs twice")
+                    .with_code(HEADER_MISMATCH)
+            }
+            Self::HeadMalformed => {
+                Row::denied(400, "head_malformed", "The request head is not valid HTTP/1.1")
+            }
+            Self::HeadTooLarge => {
+                Row::denied(431, "head_too_large", "The request head is larger than the limit")
+            }
             Self::HeaderMismatch => Row::denied(
                 400,
                 "header_mismatch",
                 "A mirrored header is missing, malformed or differs from the body",
             )
             .with_code(HEADER_MISMATCH),
-            Self::HostForbidden => Row::denied(
-                403,
-                "host_forbidden",
-                "The Host of the request is not served here",
-            ),
+            Self::HostForbidden => {
+                Row::denied(403, "host_forbidden", "The Host of the request is not served here")
+            }
             Self::IdInvalid => {
                 Row::denied(400, "id_invalid", "The id is not a string or an integer")
                     .with_code(INVALID_REQUEST)
             }
-            Self::Internal => Row::failed(500, "internal", "The proxy failed"),
-            Self::MessageInvalid => Row::denied(
-                400,
-                "message_invalid",
-                "The body is not a JSON-RPC 2.0 message",
-            )
-            .with_code(INVALID_REQUEST),
-            Self::MetaInvalid => Row::denied(
-                400,
-                "meta_invalid",
-                "params._meta names no valid protocol version",
-            )
-            .with_code(INVALID_PARAMS),
+            Self::MessageInvalid => {
+                Row::denied(400, "message_invalid", "The body is not a JSON-RPC 2.0 message")
+                    .with_code(INVALID_REQUEST)
+            }
+            Self::MetaInvalid => {
+                Row::denied(400, "meta_invalid", "params._meta names no valid protocol version")
+                    .with_code(INVALID_PARAMS)
+            }
             Self::MethodNotAllowed => Row::unsupported(
                 405,
                 "method_not_allowed",
@@ -268,11 +225,9 @@ impl Fault {
             Self::NoServingPod => Row::failed(503, "no_serving_pod", "No pod takes requests now"),
             Self::NotJson => Row::denied(400, "not_json", "The request body is not valid JSON")
                 .with_code(PARSE_ERROR),
-            Self::OriginForbidden => Row::denied(
-                403,
-                "origin_forbidden",
-                "The Origin of the request is not allowed",
-            ),
+            Self::OriginForbidden => {
+                Row::denied(403, "origin_forbidden", "The Origin of the request is not allowed")
+            }
             Self::Overloaded => {
                 Row::failed(503, "overloaded", "The proxy is at its limit; try again")
             }
@@ -281,11 +236,9 @@ impl Fault {
             }
             Self::SessionUnknown => Row::denied(404, "session_unknown", "Session not found")
                 .with_code(SESSION_NOT_FOUND),
-            Self::TargetTooLong => Row::denied(
-                414,
-                "target_too_long",
-                "The request target is longer than the limit",
-            ),
+            Self::TargetTooLong => {
+                Row::denied(414, "target_too_long", "The request target is longer than the limit")
+            }
             Self::UpstreamClosed => Row::failed(
                 502,
                 "upstream_closed",
@@ -301,11 +254,9 @@ impl Fault {
                 "upstream_event_too_large",
                 "The pod sent an event larger than the limit",
             ),
-            Self::UpstreamMalformed => Row::failed(
-                502,
-                "upstream_malformed",
-                "The pod's answer is not valid HTTP/1.1",
-            ),
+            Self::UpstreamMalformed => {
+                Row::failed(502, "upstream_malformed", "The pod's answer is not valid HTTP/1.1")
+            }
             Self::UpstreamMediaType => Row::failed(
                 502,
                 "upstream_media_type",
@@ -316,11 +267,9 @@ impl Fault {
                 "upstream_no_answer",
                 "The pod ended the stream without answering the request",
             ),
-            Self::UpstreamNotJson => Row::failed(
-                502,
-                "upstream_not_json",
-                "The pod's answer is not valid JSON",
-            ),
+            Self::UpstreamNotJson => {
+                Row::failed(502, "upstream_not_json", "The pod's answer is not valid JSON")
+            }
             Self::UpstreamNotJsonRpc => Row::failed(
                 502,
                 "upstream_not_json_rpc",
@@ -334,11 +283,9 @@ impl Fault {
             Self::UpstreamTimeout => {
                 Row::failed(504, "upstream_timeout", "The pod did not answer in time")
             }
-            Self::UpstreamTooLarge => Row::failed(
-                502,
-                "upstream_too_large",
-                "The pod's answer is larger than the limit",
-            ),
+            Self::UpstreamTooLarge => {
+                Row::failed(502, "upstream_too_large", "The pod's answer is larger than the limit")
+            }
             Self::UpstreamUnreachable => {
                 Row::failed(502, "upstream_unreachable", "The pod can't be reached")
             }
@@ -393,10 +340,7 @@ pub enum Codes {
 
 impl Default for Style {
     fn default() -> Self {
-        Self {
-            origin: "ringgate".to_owned(),
-            codes: Codes::Own,
-        }
+        Self { origin: "ringgate".to_owned(), codes: Codes::Own }
     }
 }
 

@@ -22,11 +22,7 @@ pub struct Bound(std::net::TcpListener);
 ///
 /// The port is in use, the address is not of this machine, or permission is missing.
 pub fn bind(address: SocketAddr) -> io::Result<Bound> {
-    let socket = Socket::new(
-        Domain::for_address(address),
-        Type::STREAM,
-        Some(Protocol::TCP),
-    )?;
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(true)?;
     socket.set_nonblocking(true)?;
@@ -41,11 +37,7 @@ pub fn bind(address: SocketAddr) -> io::Result<Bound> {
 ///
 /// The port is in use, the address is not of this machine, or permission is missing.
 pub fn probe(address: SocketAddr) -> io::Result<()> {
-    let socket = Socket::new(
-        Domain::for_address(address),
-        Type::STREAM,
-        Some(Protocol::TCP),
-    )?;
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
     socket.listen(1)

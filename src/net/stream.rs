@@ -43,12 +43,7 @@ pub struct Writer {
 pub fn split(stream: TcpStream) -> io::Result<(Reader, Writer)> {
     stream.set_nodelay(true)?;
     let (reader, writer) = stream.into_split();
-    Ok((
-        Reader {
-            reading: Reading::Rest(reader),
-        },
-        Writer { half: writer },
-    ))
+    Ok((Reader { reading: Reading::Rest(reader) }, Writer { half: writer }))
 }
 
 /// Opens a connection to a pod.
@@ -116,8 +111,7 @@ impl Reader {
     /// Whether the peer is silent: neither bytes nor the end of the stream have arrived. Leaves a
     /// read in flight; bytes that had arrived are dropped, as whoever asks has no use for them.
     pub fn is_silent(&mut self, capacity: usize) -> bool {
-        self.poll_chunk(&mut Context::from_waker(Waker::noop()), capacity)
-            .is_pending()
+        self.poll_chunk(&mut Context::from_waker(Waker::noop()), capacity).is_pending()
     }
 }
 
@@ -136,7 +130,7 @@ impl Writer {
         result.map(|_| bytes)
     }
 
-    /// Sends all of `parts`, vectored.
+    /// Sends all of `parts`, vectored, and calls `progress` after each write.
     ///
     /// monoio's own loop (`write_vectored_all`) sends a part from its start again after a short
     /// write into it, so the rest of such a part is sent apart here.
@@ -148,7 +142,11 @@ impl Writer {
     /// # Cancel safety
     ///
     /// Not cancel safe: the connection must be closed, since part of the bytes may be sent.
-    pub async fn send_vectored(&mut self, parts: Vec<Vec<u8>>) -> io::Result<()> {
+    pub async fn send_vectored(
+        &mut self,
+        parts: Vec<Vec<u8>>,
+        progress: impl Fn(),
+    ) -> io::Result<()> {
         /// Parts of one system call; the kernel takes 1024 at most.
         const PARTS_MAX: usize = 64;
         let mut parts = parts.into_iter().filter(|part| !part.is_empty()).peekable();
@@ -156,12 +154,14 @@ impl Writer {
             let group: Vec<Vec<u8>> = parts.by_ref().take(PARTS_MAX).collect();
             let (result, group) = self.half.writev(VecBuf::from(group)).await;
             let mut sent = result?;
+            progress();
             for part in Vec::<Vec<u8>>::from(group) {
                 let skipped = sent.min(part.len());
                 sent -= skipped;
                 if skipped < part.len() {
                     let (result, _) = self.half.write_all(part.slice(skipped..)).await;
                     result?;
+                    progress();
                 }
             }
         }

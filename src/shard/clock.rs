@@ -7,10 +7,7 @@ use crate::limits::SWEEP_PERIOD;
 
 /// Reads the monotonic clock.
 #[must_use]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the one place where a shard reads the clock"
-)]
+#[expect(clippy::disallowed_methods, reason = "the one place where a shard reads the clock")]
 pub fn now() -> Instant {
     Instant::now()
 }
@@ -25,9 +22,7 @@ impl Clock {
     /// A clock that was read at `now`.
     #[must_use]
     pub fn new(now: Instant) -> Self {
-        Self {
-            swept: Cell::new(now),
-        }
+        Self { swept: Cell::new(now) }
     }
 
     /// Notes the time of a sweep.
@@ -46,4 +41,11 @@ impl Clock {
     pub fn deadline(&self, duration: Duration) -> Instant {
         self.swept.get() + duration + SWEEP_PERIOD
     }
+}
+
+/// Reads the wall clock, for what peers are told of the date.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "the one place where a shard reads the clock")]
+pub fn wall() -> std::time::SystemTime {
+    std::time::SystemTime::now()
 }

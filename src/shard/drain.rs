@@ -29,9 +29,7 @@ impl Gate {
     #[must_use]
     pub fn enter(self: &Rc<Self>) -> Pass {
         self.inside.set(self.inside.get() + 1);
-        Pass {
-            gate: Rc::clone(self),
-        }
+        Pass { gate: Rc::clone(self) }
     }
 
     /// How many tasks are inside.
@@ -94,13 +92,11 @@ pub async fn contain<T>(task: impl Future<Output = T>) -> Result<T, Panic> {
     let mut task = pin!(task);
     // Nothing of the task is looked at after a panic but what it shares through cells, none of
     // which is borrowed across an await.
-    poll_fn(
-        |context| match catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(context))) {
-            Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
-            Ok(Poll::Pending) => Poll::Pending,
-            Err(payload) => Poll::Ready(Err(Panic(payload))),
-        },
-    )
+    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(context))) {
+        Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
+        Ok(Poll::Pending) => Poll::Pending,
+        Err(payload) => Poll::Ready(Err(Panic(payload))),
+    })
     .await
 }
 
@@ -110,10 +106,7 @@ mod tests {
 
     fn ready<T>(future: impl Future<Output = T>) -> Option<T> {
         let mut future = pin!(future);
-        match future
-            .as_mut()
-            .poll(&mut std::task::Context::from_waker(Waker::noop()))
-        {
+        match future.as_mut().poll(&mut std::task::Context::from_waker(Waker::noop())) {
             Poll::Ready(value) => Some(value),
             Poll::Pending => None,
         }
@@ -128,9 +121,7 @@ mod tests {
             let _pass = pass;
             panic!("on purpose");
         }));
-        let message = outcome
-            .expect("the task ended")
-            .map_err(|panic| panic.message().to_owned());
+        let message = outcome.expect("the task ended").map_err(|panic| panic.message().to_owned());
         assert_eq!(message, Err::<(), _>("on purpose".to_owned()));
         assert_eq!(gate.inside_count(), 0, "the pass came back");
         assert!(ready(gate.fewer_than(1)).is_some(), "nobody is inside");

@@ -1,5 +1,5 @@
-//! Carries messages between shards: a bounded queue each, and one byte through a socket pair to wake
-//! a shard that sleeps in its event loop.
+//! Carries messages between shards: a bounded queue each, and one byte through a socket pair to
+//! wake a shard that sleeps in its event loop.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -62,14 +62,7 @@ pub fn channel() -> io::Result<(Mailbox, Inbox)> {
         is_woken: Arc::clone(&is_woken),
         wake: Arc::new(wake),
     };
-    Ok((
-        mailbox,
-        Inbox {
-            queue,
-            is_woken,
-            woken,
-        },
-    ))
+    Ok((mailbox, Inbox { queue, is_woken, woken }))
 }
 
 impl Mailbox {
@@ -149,12 +142,7 @@ impl Mesh {
     /// The view of shard `own`; `shards` are all mailboxes in the order of their ids.
     #[must_use]
     pub fn new(own: ShardId, shards: Vec<Mailbox>) -> Self {
-        Self {
-            own,
-            shards,
-            asked: RefCell::default(),
-            tickets: Cell::new(0),
-        }
+        Self { own, shards, asked: RefCell::default(), tickets: Cell::new(0) }
     }
 
     /// This shard.
@@ -187,30 +175,19 @@ impl Mesh {
     ) -> Result<Answer, AskError> {
         let ticket = Ticket(self.tickets.get());
         self.tickets.set(ticket.0.wrapping_add(1));
-        let mailbox = self
-            .shards
-            .get(usize::from(shard.0))
-            .ok_or(AskError::Full)?;
+        let mailbox = self.shards.get(usize::from(shard.0)).ok_or(AskError::Full)?;
         self.asked.borrow_mut().insert(ticket, Asked::Waiting(None));
         let pending = Pending { mesh: self, ticket };
-        mailbox.send(Message::Ask {
-            from: self.own,
-            ticket,
-            question,
-        })?;
-        let answer = poll_fn(
-            |context| match pending.mesh.asked.borrow_mut().get_mut(&ticket) {
-                Some(Asked::Answered(answer)) => Poll::Ready(*answer),
-                Some(Asked::Waiting(waker)) => {
-                    *waker = Some(context.waker().clone());
-                    Poll::Pending
-                }
-                None => Poll::Pending,
-            },
-        );
-        wait.complete(deadline, answer)
-            .await
-            .map_err(|_| AskError::Late)
+        mailbox.send(Message::Ask { from: self.own, ticket, question })?;
+        let answer = poll_fn(|context| match pending.mesh.asked.borrow_mut().get_mut(&ticket) {
+            Some(Asked::Answered(answer)) => Poll::Ready(*answer),
+            Some(Asked::Waiting(waker)) => {
+                *waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+            None => Poll::Pending,
+        });
+        wait.complete(deadline, answer).await.map_err(|_| AskError::Late)
     }
 
     /// Sends the answer to a question of another shard. If its queue is full the asker's deadline

@@ -3,7 +3,7 @@
 
 pub mod clock;
 pub mod drain;
-pub mod mesh;
 pub mod message;
-pub mod ring;
 pub mod wait;
+pub mod mesh;
+pub mod ring;

@@ -69,10 +69,7 @@ fn uring() -> io::Result<Ring> {
         let mut builder = io_uring::IoUring::builder();
         match flags {
             Flags::Deferred => {
-                builder
-                    .setup_coop_taskrun()
-                    .setup_single_issuer()
-                    .setup_defer_taskrun();
+                builder.setup_coop_taskrun().setup_single_issuer().setup_defer_taskrun();
             }
             Flags::Cooperative => {
                 builder.setup_coop_taskrun().setup_single_issuer();
@@ -93,8 +90,6 @@ fn uring() -> io::Result<Ring> {
 }
 
 fn epoll(refusal: Option<io::ErrorKind>) -> io::Result<Ring> {
-    let runtime = RuntimeBuilder::<LegacyDriver>::new()
-        .enable_timer()
-        .build()?;
+    let runtime = RuntimeBuilder::<LegacyDriver>::new().enable_timer().build()?;
     Ok(Ring::Epoll(runtime, refusal))
 }

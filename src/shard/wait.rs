@@ -1,7 +1,7 @@
 //! Deadlines without timers: each connection has one slot, and one sweep a shard looks at them all.
 //!
-//! A registered timer costs 127 ns and its time-out drops the read it guards. Here a sweep wakes the
-//! task, which then gives the connection up itself, so a read is dropped only with its connection.
+//! A registered timer costs 127 ns and its time-out drops the read it guards. Here a sweep wakes
+//! the task, which then gives the connection up itself, so a read is dropped only with its connection.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -64,11 +64,7 @@ impl Waits {
             waker: RefCell::new(None),
         });
         let key = self.slots.borrow_mut().insert(Rc::clone(&slot));
-        Wait {
-            waits: Rc::clone(self),
-            slot,
-            key,
-        }
+        Wait { waits: Rc::clone(self), slot, key }
     }
 
     /// Wakes each task whose deadline passed. Costs a look at every slot.
@@ -85,6 +81,17 @@ impl Waits {
         self.is_draining.set(true);
         for (_, slot) in &*self.slots.borrow() {
             if slot.idle.get() == Idle::Yes {
+                slot.interrupt(Interrupt::Drained);
+            }
+        }
+    }
+}
+
+impl Waits {
+    /// Ends every wait, idle or not: the shard is out of time.
+    pub fn interrupt_all(&self) {
+        for (_, slot) in &*self.slots.borrow() {
+            if slot.deadline.get().is_some() {
                 slot.interrupt(Interrupt::Drained);
             }
         }
@@ -132,10 +139,7 @@ impl Wait {
                 return Poll::Ready(Err(interrupt));
             }
             let mut waker = self.slot.waker.borrow_mut();
-            if !waker
-                .as_ref()
-                .is_some_and(|waker| waker.will_wake(context.waker()))
-            {
+            if !waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
                 *waker = Some(context.waker().clone());
             }
             Poll::Pending
@@ -144,6 +148,11 @@ impl Wait {
         self.slot.deadline.set(None);
         self.slot.idle.set(Idle::No);
         outcome
+    }
+
+    /// Moves the deadline of the wait under way, after progress.
+    pub fn extend(&self, deadline: Instant) {
+        self.slot.deadline.set(Some(deadline));
     }
 
     /// Awaits `future` until the deadline.
@@ -161,8 +170,7 @@ impl Wait {
         future: impl Future<Output = T>,
     ) -> Result<T, Interrupt> {
         let mut future = pin!(future);
-        self.until(deadline, Idle::No, |context| future.as_mut().poll(context))
-            .await
+        self.until(deadline, Idle::No, |context| future.as_mut().poll(context)).await
     }
 }
 

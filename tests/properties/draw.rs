@@ -126,8 +126,7 @@ pub(crate) fn stream(prng: &mut Prng, asked: &Asked) -> Vec<u8> {
             0 => stream
                 .extend_from_slice(prng.pick(&[": c", ":", "retry: 1", "x", "data"]).as_bytes()),
             1 => stream.extend_from_slice(
-                prng.pick(&["event: message", "event:ping", "event", "event: messag"])
-                    .as_bytes(),
+                prng.pick(&["event: message", "event:ping", "event", "event: messag"]).as_bytes(),
             ),
             2 => stream.extend_from_slice(prng.pick(&["id: 1", "id", "id: \0"]).as_bytes()),
             3 => {}
@@ -176,11 +175,7 @@ fn message(prng: &mut Prng, asked: &Asked) -> String {
 }
 
 fn error(prng: &mut Prng) -> String {
-    let code = if prng.once_in(10) {
-        value(prng, 1)
-    } else {
-        prng.pick(NUMBERS).to_owned()
-    };
+    let code = if prng.once_in(10) { value(prng, 1) } else { prng.pick(NUMBERS).to_owned() };
     let mut members = vec![member("code", &code)];
     if !prng.once_in(10) {
         members.push(member("message", "\"m\""));
@@ -251,9 +246,8 @@ fn id(prng: &mut Prng, asked: &Asked) -> String {
 }
 
 fn object(prng: &mut Prng, levels: usize) -> String {
-    let members = (0..prng.below(4))
-        .map(|_| (prng.pick(KEYS).to_owned(), value(prng, levels)))
-        .collect();
+    let members =
+        (0..prng.below(4)).map(|_| (prng.pick(KEYS).to_owned(), value(prng, levels))).collect();
     joined(prng, members)
 }
 
@@ -264,9 +258,7 @@ fn value(prng: &mut Prng, levels: usize) -> String {
         3 | 4 => format!("\"{}\"", prng.pick(TEXTS)),
         5 => object(prng, levels - 1),
         6 => {
-            let values: Vec<String> = (0..prng.below(4))
-                .map(|_| value(prng, levels - 1))
-                .collect();
+            let values: Vec<String> = (0..prng.below(4)).map(|_| value(prng, levels - 1)).collect();
             format!("[{}]", values.join(","))
         }
         _ => {

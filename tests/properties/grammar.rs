@@ -117,12 +117,8 @@ impl Visitor for Everything {
 
 fn is_accepted(pieces: &[&[u8]], depth_max: usize) -> bool {
     let mut automaton = Automaton::new(depth_max);
-    let pushed = pieces
-        .iter()
-        .try_for_each(|piece| automaton.push(piece, &mut Everything));
-    pushed
-        .and_then(|()| automaton.finish(&mut Everything))
-        .is_ok()
+    let pushed = pieces.iter().try_for_each(|piece| automaton.push(piece, &mut Everything));
+    pushed.and_then(|()| automaton.finish(&mut Everything)).is_ok()
 }
 
 /// The verdict on `text` bare, in an array, as a member and as the end of a long string's object,
@@ -143,12 +139,7 @@ fn check(text: &[u8], expected: bool) {
                 "oracle: {}",
                 padded.escape_ascii()
             );
-            assert_eq!(
-                is_accepted(&[&padded], 512),
-                expected,
-                "{}",
-                padded.escape_ascii()
-            );
+            assert_eq!(is_accepted(&[&padded], 512), expected, "{}", padded.escape_ascii());
             for cut in 0..=padded.len() {
                 let (head, tail) = padded.split_at(cut);
                 assert_eq!(
@@ -341,10 +332,7 @@ fn bad_structure() {
     }
     assert!(!is_accepted(&[b""], 512), "no text");
     assert!(!is_accepted(&[b" \n"], 512), "blanks are no text");
-    assert!(
-        !is_accepted(&["\u{FEFF}1".as_bytes()], 512),
-        "a byte order mark"
-    );
+    assert!(!is_accepted(&["\u{FEFF}1".as_bytes()], 512), "a byte order mark");
     assert!(!is_accepted(&[b"1", b"", b"\0"], 512), "a NUL at the end");
 }
 
@@ -352,19 +340,9 @@ fn bad_structure() {
 #[test]
 fn every_byte_between_tokens() {
     for byte in 0..=u8::MAX {
-        for text in [
-            vec![byte],
-            vec![byte, b'1'],
-            vec![b'1', byte],
-            vec![b'[', byte, b']'],
-        ] {
+        for text in [vec![byte], vec![byte, b'1'], vec![b'1', byte], vec![b'[', byte, b']']] {
             let expected = oracle::is_json(&text, 512);
-            assert_eq!(
-                is_accepted(&[&text], 512),
-                expected,
-                "{}",
-                text.escape_ascii()
-            );
+            assert_eq!(is_accepted(&[&text], 512), expected, "{}", text.escape_ascii());
         }
     }
 }
@@ -373,9 +351,7 @@ fn every_byte_between_tokens() {
 /// stack.
 #[test]
 fn depth() {
-    for levels in [
-        1_usize, 2, 62, 63, 64, 65, 66, 127, 128, 129, 191, 192, 193, 511, 512, 513,
-    ] {
+    for levels in [1_usize, 2, 62, 63, 64, 65, 66, 127, 128, 129, 191, 192, 193, 511, 512, 513] {
         for open in ["[", "{\"a\":", "[{\"a\":", "{\"a\":["] {
             let mut text = open.repeat(levels.div_ceil(open.matches(['[', '{']).count()));
             text = trimmed(&text, levels);
@@ -391,27 +367,14 @@ fn depth() {
             let good = format!("{text}1{closes}");
             for depth_max in [63, 64, 65, 127, 128, 512, 1000] {
                 let expected = levels <= depth_max.min(512);
-                assert_eq!(
-                    oracle::is_json(good.as_bytes(), depth_max.min(512)),
-                    expected
-                );
-                assert_eq!(
-                    is_accepted(&[good.as_bytes()], depth_max),
-                    expected,
-                    "{good}"
-                );
+                assert_eq!(oracle::is_json(good.as_bytes(), depth_max.min(512)), expected);
+                assert_eq!(is_accepted(&[good.as_bytes()], depth_max), expected, "{good}");
                 let single: Vec<&[u8]> = good.as_bytes().chunks(1).collect();
                 assert_eq!(is_accepted(&single, depth_max), expected, "{good}");
             }
-            let wrong = closes.replacen(
-                ['}', ']'],
-                if closes.starts_with(']') { "}" } else { "]" },
-                1,
-            );
-            assert!(
-                !is_accepted(&[format!("{text}1{wrong}").as_bytes()], 512),
-                "{text}1{wrong}"
-            );
+            let wrong =
+                closes.replacen(['}', ']'], if closes.starts_with(']') { "}" } else { "]" }, 1);
+            assert!(!is_accepted(&[format!("{text}1{wrong}").as_bytes()], 512), "{text}1{wrong}");
         }
     }
 }

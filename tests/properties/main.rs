@@ -59,15 +59,9 @@ impl Visitor for Recorder {
 }
 
 fn record(pieces: &[&[u8]], reported_max: usize) -> (Result<(), Failure<()>>, Vec<String>) {
-    let mut recorder = Recorder {
-        level: 0,
-        reported_max,
-        told: Vec::new(),
-    };
+    let mut recorder = Recorder { level: 0, reported_max, told: Vec::new() };
     let mut automaton = Automaton::new(DEPTH_MAX);
-    let pushed = pieces
-        .iter()
-        .try_for_each(|piece| automaton.push(piece, &mut recorder));
+    let pushed = pieces.iter().try_for_each(|piece| automaton.push(piece, &mut recorder));
     let verdict = pushed.and_then(|()| automaton.finish(&mut recorder));
     (verdict, recorder.told)
 }
@@ -104,25 +98,12 @@ fn automaton_ignores_cuts() {
         let reported_max = prng.below(4);
         let whole = record(&[&text], reported_max);
         for_cuts(&mut prng, &text, |pieces| {
-            assert_eq!(
-                record(pieces, reported_max),
-                whole,
-                "SEED={seed} {}",
-                text.escape_ascii()
-            );
+            assert_eq!(record(pieces, reported_max), whole, "SEED={seed} {}", text.escape_ascii());
         });
         if let Err(Failure::Syntax { .. }) = whole.0 {
-            assert!(
-                !oracle::is_json(&text, DEPTH_MAX),
-                "SEED={seed} {}",
-                text.escape_ascii()
-            );
+            assert!(!oracle::is_json(&text, DEPTH_MAX), "SEED={seed} {}", text.escape_ascii());
         } else if whole.0.is_ok() {
-            assert!(
-                oracle::is_json(&text, DEPTH_MAX),
-                "SEED={seed} {}",
-                text.escape_ascii()
-            );
+            assert!(oracle::is_json(&text, DEPTH_MAX), "SEED={seed} {}", text.escape_ascii());
         }
     }
 }
@@ -136,11 +117,7 @@ fn messages_agree_with_the_oracle() {
         let mut prng = Prng::new(seed);
         let asked = draw::asked(&mut prng);
         let text = draw::text(&mut prng, &asked);
-        let carrier = if prng.once_in(2) {
-            Carrier::Body
-        } else {
-            Carrier::Event
-        };
+        let carrier = if prng.once_in(2) { Carrier::Body } else { Carrier::Event };
         let shown = text.escape_ascii().to_string();
         let shown = format!("SEED={seed} {carrier:?} {asked:?} {shown}");
 
@@ -196,11 +173,7 @@ fn streams_agree_with_the_oracle() {
         let (released_bytes, is_refused, is_resumable) =
             oracle::released(&text, DEPTH_MAX, limits.event_bytes_max, &mut waiting);
         let last = released[released.len() - 1];
-        assert_eq!(
-            (last.0, last.1.is_some()),
-            (released_bytes, is_refused),
-            "{last:?} {shown}"
-        );
+        assert_eq!((last.0, last.1.is_some()), (released_bytes, is_refused), "{last:?} {shown}");
         let end = match (waiting.is_empty(), is_resumable) {
             (true, _) => End::Answered,
             (false, true) => End::Resumable,
@@ -215,11 +188,7 @@ fn streams_agree_with_the_oracle() {
                 let progress = stream.push(piece);
                 pushed += piece.len();
                 sum += progress.released_bytes;
-                assert_eq!(
-                    (sum, progress.refusal),
-                    released[pushed],
-                    "at {pushed} {shown}"
-                );
+                assert_eq!((sum, progress.refusal), released[pushed], "at {pushed} {shown}");
             }
         }
     }

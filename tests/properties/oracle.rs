@@ -58,9 +58,7 @@ pub(crate) fn is_valid(
         let elements: Vec<&RawValue> = serde_json::from_slice(text).expect("it is an array");
         !waiting.is_one
             && !elements.is_empty()
-            && elements
-                .iter()
-                .all(|element| is_message(element.get(), carrier, waiting))
+            && elements.iter().all(|element| is_message(element.get(), carrier, waiting))
     } else {
         is_message(str_of(text), carrier, waiting)
     };
@@ -80,11 +78,7 @@ pub(crate) fn released(
     let mut hold = 0;
     let mut is_resumable = false;
     let mut lines: Vec<&[u8]> = Vec::new();
-    let mut at = if stream.starts_with("\u{FEFF}".as_bytes()) {
-        3
-    } else {
-        0
-    };
+    let mut at = if stream.starts_with("\u{FEFF}".as_bytes()) { 3 } else { 0 };
     while at < stream.len() {
         let rest = &stream[at..];
         let is_end = |byte: &u8| *byte == b'\n' || *byte == b'\r';
@@ -198,12 +192,8 @@ fn is_error(text: &str) -> bool {
     let Some(members) = Members::of(text, &["code", "message", "data"]) else {
         return false;
     };
-    members
-        .of_name("code")
-        .is_some_and(|code| is_number(code) && is_integral(code))
-        && members
-            .of_name("message")
-            .is_some_and(|message| message.starts_with('"'))
+    members.of_name("code").is_some_and(|code| is_number(code) && is_integral(code))
+        && members.of_name("message").is_some_and(|message| message.starts_with('"'))
 }
 
 fn is_awaited(id: &str, waiting: &mut Waiting) -> bool {
@@ -242,14 +232,8 @@ fn is_integral(number: &str) -> bool {
     let (mantissa, exponent) = number.split_once('e').unwrap_or((&number, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let digits = format!("{whole}{fraction}");
-    let far = if exponent.starts_with('-') {
-        -100_000
-    } else {
-        100_000
-    };
-    let exponent: i64 = exponent
-        .parse()
-        .map_or(far, |near: i64| near.clamp(-100_000, 100_000));
+    let far = if exponent.starts_with('-') { -100_000 } else { 100_000 };
+    let exponent: i64 = exponent.parse().map_or(far, |near: i64| near.clamp(-100_000, 100_000));
     let point = i64::try_from(whole.len()).expect("it is short") + exponent;
     let point = usize::try_from(point.max(0)).expect("it is not negative");
     digits.chars().skip(point).all(|digit| digit == '0')
@@ -279,9 +263,7 @@ fn str_of(text: &[u8]) -> &str {
 
 /// What a string stands for, halves of surrogate pairs included; `None` for another value.
 fn unescaped(text: &str) -> Option<Vec<u8>> {
-    serde_json::from_str::<Characters>(text)
-        .ok()
-        .map(|text| text.0)
+    serde_json::from_str::<Characters>(text).ok().map(|text| text.0)
 }
 
 /// The members of an object, in order, none of the names twice or in disguise.

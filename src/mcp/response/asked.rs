@@ -53,10 +53,7 @@ impl Awaited {
     /// answered; an array so long is refused before it is forwarded.
     #[must_use]
     pub fn new(asked: Asked) -> Self {
-        Self {
-            asked,
-            answered: IdSet::default(),
-        }
+        Self { asked, answered: IdSet::default() }
     }
 
     /// What was asked.
@@ -96,10 +93,7 @@ impl Awaited {
 
     /// Strikes off the requests that a valid message answered.
     pub(super) fn settle(&mut self, claimed: &IdSet) {
-        debug_assert!(
-            self.answered.is_disjoint(claimed),
-            "a request was answered twice"
-        );
+        debug_assert!(self.answered.is_disjoint(claimed), "a request was answered twice");
         for (word, more) in self.answered.0.iter_mut().zip(claimed.0) {
             *word |= more;
         }

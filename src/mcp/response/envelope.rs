@@ -1,11 +1,25 @@
 //! The rules of one message, told token by token (RV-1, RV-2). Keeps a few words of state; the
 //! only rank-one knowledge it has is the automaton's visitor. Pure; any shard.
 
-use super::Message;
 use super::asked::{Asked, Awaited, IdSet, Standing};
 use super::refusal::Why;
-use crate::json::text::{characters, is_integral, is_same_text};
+use crate::json::text::{is_integral, is_same_text};
 use crate::json::{Container, Members, Scalar, Text, Visitor};
+use crate::mcp::member::{Named, named};
+
+/// What a valid message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// A result or an error. When ids are compared it answers a request that waited, unless it is
+    /// an error without id among the answers to an array.
+    Response,
+    /// The pod asks the client; in an event only.
+    Request,
+    /// The pod notifies the client; in an event only.
+    Notification,
+    /// An array of messages.
+    Batch,
+}
 
 /// Where a message stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,14 +95,8 @@ const ENVELOPE: &[(&[u8], Member)] = &[
     (b"params", Member::Params),
 ];
 
-const ERROR: &[(&[u8], Member)] = &[
-    (b"code", Member::Code),
-    (b"message", Member::Message),
-    (b"data", Member::Data),
-];
-
-/// The longest name of both tables, in bytes.
-const NAME_BYTES_MAX: usize = 7;
+const ERROR: &[(&[u8], Member)] =
+    &[(b"code", Member::Code), (b"message", Member::Message), (b"data", Member::Data)];
 
 /// An [`Envelope`] being read, with what was asked.
 pub(super) struct Reader<'a> {
@@ -260,7 +268,11 @@ impl Visitor for Reader<'_> {
             Place::Error => ERROR,
             Place::Root | Place::Array | Place::Object => ENVELOPE,
         };
-        let member = named(text, names)?;
+        let member = match named(text, names) {
+            Named::Exactly(member) => member,
+            Named::Disguised => return Err(Why::KeyDisguised),
+            Named::Not => Member::Other,
+        };
         envelope.member = member;
         if member == Member::Other {
             return Ok(());
@@ -311,44 +323,6 @@ impl Visitor for Reader<'_> {
 impl Member {
     const fn bit(self) -> u16 {
         1 << self as u16
-    }
-}
-
-/// Which member of `names` a key is.
-///
-/// # Errors
-///
-/// [`Why::KeyDisguised`] when it is none, but a parser that ignores case takes it for one: Go's
-/// standard one does, and also folds U+017F to `s` and U+212A to `k`.
-fn named(text: Text<'_>, names: &[(&[u8], Member)]) -> Result<Member, Why> {
-    let Text::Whole(text) = text else {
-        return Ok(Member::Other);
-    };
-    if let Some(&(_, member)) = names.iter().find(|(name, _)| *name == text) {
-        return Ok(member);
-    }
-    // Each byte of a name is at most one escape, and a folded character is at most three bytes.
-    if 6 * NAME_BYTES_MAX < text.len() {
-        return Ok(Member::Other);
-    }
-    for &(name, member) in names {
-        let letters = || name.iter().map(|&letter| u32::from(letter));
-        if characters(text).eq(letters()) {
-            return Ok(member);
-        }
-        if characters(text).map(fold).eq(letters()) {
-            return Err(Why::KeyDisguised);
-        }
-    }
-    Ok(Member::Other)
-}
-
-fn fold(character: u32) -> u32 {
-    match character {
-        0x41..=0x5A => character + 0x20,
-        0x017F => u32::from(b's'),
-        0x212A => u32::from(b'k'),
-        _ => character,
     }
 }
 

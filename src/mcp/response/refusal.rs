@@ -243,16 +243,10 @@ impl From<SyntaxError> for Why {
 impl From<Failure<Why>> for Refusal {
     fn from(failure: Failure<Why>) -> Self {
         match failure {
-            Failure::Syntax { error, offset } => Self {
-                why: error.into(),
-                offset,
-            },
+            Failure::Syntax { error, offset } => Self { why: error.into(), offset },
             // The automaton gives the end of the token; its last byte is what a reader looks for,
             // and it stands whatever follows.
-            Failure::Rule { why, offset } => Self {
-                why,
-                offset: offset.saturating_sub(1),
-            },
+            Failure::Rule { why, offset } => Self { why, offset: offset.saturating_sub(1) },
         }
     }
 }

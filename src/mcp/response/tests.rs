@@ -48,11 +48,7 @@ fn check_bytes(carrier: Carrier, asked: &Asked, text: &[u8], expected: &str) {
         assert_eq!(cut_verdict, whole, "{shown} cut at {cut}");
     }
     let single: Vec<&[u8]> = text.chunks(1).collect();
-    assert_eq!(
-        told(judge(carrier, asked, &single)),
-        whole,
-        "{shown} byte by byte"
-    );
+    assert_eq!(told(judge(carrier, asked, &single)), whole, "{shown} byte by byte");
 }
 
 /// A body that answers the request 1.
@@ -72,22 +68,10 @@ fn error(id: &str) -> String {
 #[test]
 fn body_is_one_response() {
     check(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, "response");
-    check(
-        r#" { "result" : { "a" : [ 1 , {} ] } , "id" : 1 , "jsonrpc" : "2.0" } "#,
-        "response",
-    );
-    check(
-        r#"{"jsonrpc":"2\u002e0","\u0069d":1,"result":{}}"#,
-        "response",
-    );
-    check(
-        r#"{"jsonrpc":"2.0","id":1,"result":{},"x":[1],"y":{"id":2,"id":3}}"#,
-        "response",
-    );
-    check(
-        r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":""}}"#,
-        "response",
-    );
+    check(r#" { "result" : { "a" : [ 1 , {} ] } , "id" : 1 , "jsonrpc" : "2.0" } "#, "response");
+    check(r#"{"jsonrpc":"2\u002e0","\u0069d":1,"result":{}}"#, "response");
+    check(r#"{"jsonrpc":"2.0","id":1,"result":{},"x":[1],"y":{"id":2,"id":3}}"#, "response");
+    check(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":""}}"#, "response");
     check("", "json_truncated 0");
     check("  ", "json_truncated 2");
     check("1", "not_object 0");
@@ -95,18 +79,9 @@ fn body_is_one_response() {
     check("null", "not_object 3");
     check("\"a\"", "not_object 2");
     check("{}", "version_missing 1");
-    check(
-        r#"{"jsonrpc":"2.0","id":1,"result":{}}{}"#,
-        "json_trailing 36",
-    );
-    check(
-        r#"{"jsonrpc":"2.0","id":1,"result":{}} ,"#,
-        "json_trailing 37",
-    );
-    check(
-        r#"{"jsonrpc":"2.0","id":1,"result":{}"#,
-        "json_truncated 35",
-    );
+    check(r#"{"jsonrpc":"2.0","id":1,"result":{}}{}"#, "json_trailing 36");
+    check(r#"{"jsonrpc":"2.0","id":1,"result":{}} ,"#, "json_trailing 37");
+    check(r#"{"jsonrpc":"2.0","id":1,"result":{}"#, "json_truncated 35");
     check("\u{FEFF}{}", "json_unexpected 0");
 }
 
@@ -131,12 +106,7 @@ fn arrays_answer_arrays() {
     check_many(&format!("[{}", result("1")), "json_truncated");
     check(&format!("[{}]", result("1")), "array_not_asked 0");
     check("[]", "array_not_asked 0");
-    check_bytes(
-        Carrier::Event,
-        &one("1"),
-        both.as_bytes(),
-        "array_not_asked 0",
-    );
+    check_bytes(Carrier::Event, &one("1"), both.as_bytes(), "array_not_asked 0");
     check_bytes(Carrier::Body, &Asked::Anything, both.as_bytes(), "batch");
     check_bytes(Carrier::Event, &Asked::Anything, both.as_bytes(), "batch");
     check_bytes(Carrier::Body, &Asked::Anything, b"[]", "array_empty 1");
@@ -158,56 +128,32 @@ fn version_is_two() {
         "{}",
         "[\"2.0\"]",
     ] {
-        check(
-            &format!(r#"{{"jsonrpc":{wrong},"id":1,"result":{{}}}}"#),
-            "version_wrong",
-        );
+        check(&format!(r#"{{"jsonrpc":{wrong},"id":1,"result":{{}}}}"#), "version_wrong");
     }
     check(r#"{"id":1,"result":{}}"#, "version_missing 19");
-    check(
-        r#"{"x":{"jsonrpc":"2.0"},"id":1,"result":{}}"#,
-        "version_missing",
-    );
+    check(r#"{"x":{"jsonrpc":"2.0"},"id":1,"result":{}}"#, "version_missing");
 }
 
 /// RV-1: exactly one of `result` and `error`.
 #[test]
 fn result_or_error_but_not_both() {
     check(r#"{"jsonrpc":"2.0","id":1}"#, "result_missing 23");
-    check(
-        r#"{"jsonrpc":"2.0","id":1,"result":{},"error":null}"#,
-        "result_and_error 42",
-    );
+    check(r#"{"jsonrpc":"2.0","id":1,"result":{},"error":null}"#, "result_and_error 42");
     check(
         r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":""},"result":{}}"#,
         "result_and_error",
     );
-    check(
-        r#"{"jsonrpc":"2.0","id":1,"result":{},"err\u006fr":{}}"#,
-        "result_and_error",
-    );
-    check(
-        r#"{"jsonrpc":"2.0","id":1,"method":"m","result":{}}"#,
-        "method_beside_answer 44",
-    );
-    check(
-        r#"{"jsonrpc":"2.0","id":1,"result":{},"method":"m"}"#,
-        "method_beside_answer",
-    );
-    check(
-        r#"{"jsonrpc":"2.0","id":1,"result":{},"params":[]}"#,
-        "response",
-    );
+    check(r#"{"jsonrpc":"2.0","id":1,"result":{},"err\u006fr":{}}"#, "result_and_error");
+    check(r#"{"jsonrpc":"2.0","id":1,"method":"m","result":{}}"#, "method_beside_answer 44");
+    check(r#"{"jsonrpc":"2.0","id":1,"result":{},"method":"m"}"#, "method_beside_answer");
+    check(r#"{"jsonrpc":"2.0","id":1,"result":{},"params":[]}"#, "response");
 }
 
 /// RV-1: a result is an object; clients were seen to wait for ever on others.
 #[test]
 fn result_is_an_object() {
     for wrong in ["null", "[]", "[{}]", "0", "\"\"", "true"] {
-        check(
-            &format!(r#"{{"jsonrpc":"2.0","id":1,"result":{wrong}}}"#),
-            "result_not_object",
-        );
+        check(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{wrong}}}"#), "result_not_object");
     }
 }
 
@@ -215,34 +161,16 @@ fn result_is_an_object() {
 #[test]
 fn error_has_code_and_message() {
     let check_error = |error: &str, expected| {
-        check(
-            &format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#),
-            expected,
-        );
+        check(&format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#), expected);
     };
-    for code in [
-        "0",
-        "-0",
-        "-32000",
-        "1.0",
-        "1e3",
-        "12345678901234567890",
-        "1e400",
-        "10e-1",
-    ] {
+    for code in ["0", "-0", "-32000", "1.0", "1e3", "12345678901234567890", "1e400", "10e-1"] {
         check_error(&format!(r#"{{"code":{code},"message":"m"}}"#), "response");
     }
     for code in ["1.5", "1e-1", "\"1\"", "null", "true", "{}", "[]"] {
-        check_error(
-            &format!(r#"{{"code":{code},"message":"m"}}"#),
-            "error_code_invalid",
-        );
+        check_error(&format!(r#"{{"code":{code},"message":"m"}}"#), "error_code_invalid");
     }
     for message in ["1", "null", "false", "{}", "[]"] {
-        check_error(
-            &format!(r#"{{"message":{message},"code":1}}"#),
-            "error_message_invalid",
-        );
+        check_error(&format!(r#"{{"message":{message},"code":1}}"#), "error_message_invalid");
     }
     for other in ["null", "[]", "\"m\"", "1", "true"] {
         check_error(other, "error_not_object");
@@ -250,24 +178,12 @@ fn error_has_code_and_message() {
     check_error("{}", "error_code_missing 33");
     check_error(r#"{"message":"m"}"#, "error_code_missing");
     check_error(r#"{"code":1}"#, "error_message_missing");
-    check_error(
-        r#"{"code":1,"message":"m","data":{"code":1,"code":2},"x":1,"x":2}"#,
-        "response",
-    );
-    check_error(
-        r#"{"c\u006fde":1,"message":"\ud800","data":1e400}"#,
-        "response",
-    );
+    check_error(r#"{"code":1,"message":"m","data":{"code":1,"code":2},"x":1,"x":2}"#, "response");
+    check_error(r#"{"c\u006fde":1,"message":"\ud800","data":1e400}"#, "response");
     let endless = "1".repeat(JSON_CAPTURE_BYTES_MAX + 1);
-    check_error(
-        &format!(r#"{{"code":{endless},"message":"m"}}"#),
-        "error_code_invalid",
-    );
+    check_error(&format!(r#"{{"code":{endless},"message":"m"}}"#), "error_code_invalid");
     let endless = "m".repeat(JSON_CAPTURE_BYTES_MAX + 1);
-    check_error(
-        &format!(r#"{{"code":1,"message":"{endless}"}}"#),
-        "response",
-    );
+    check_error(&format!(r#"{{"code":1,"message":"{endless}"}}"#), "response");
 }
 
 /// RV-1, RV-3: an id is a string or an integer, and in an error of an array null or absent.
@@ -285,26 +201,11 @@ fn id_is_a_string_or_an_integer() {
     for asked in [many(&["1"]), Asked::Anything] {
         for text in [without, &error("null")] {
             check_bytes(Carrier::Body, &asked, text.as_bytes(), "response");
-            check_bytes(
-                Carrier::Body,
-                &asked,
-                format!("[{text}]").as_bytes(),
-                "batch",
-            );
+            check_bytes(Carrier::Body, &asked, format!("[{text}]").as_bytes(), "batch");
         }
-        check_bytes(
-            Carrier::Body,
-            &asked,
-            result("null").as_bytes(),
-            "id_invalid",
-        );
+        check_bytes(Carrier::Body, &asked, result("null").as_bytes(), "id_invalid");
         let id_of_another = format!(r#"[{},{{"jsonrpc":"2.0","result":{{}}}}]"#, result("1"));
-        check_bytes(
-            Carrier::Body,
-            &asked,
-            id_of_another.as_bytes(),
-            "id_missing",
-        );
+        check_bytes(Carrier::Body, &asked, id_of_another.as_bytes(), "id_missing");
     }
 }
 
@@ -368,19 +269,9 @@ fn id_is_the_one_that_was_asked() {
     let endless = format!("\"{}\"", "a".repeat(JSON_CAPTURE_BYTES_MAX + 1));
     check_id("\"a\"", &endless, "id_not_asked");
     for any in ["1", "\"x\"", "1.0", "1e400", "-0"] {
-        check_bytes(
-            Carrier::Body,
-            &Asked::Anything,
-            result(any).as_bytes(),
-            "response",
-        );
+        check_bytes(Carrier::Body, &Asked::Anything, result(any).as_bytes(), "response");
     }
-    check_bytes(
-        Carrier::Body,
-        &Asked::Anything,
-        result("1.5").as_bytes(),
-        "id_invalid",
-    );
+    check_bytes(Carrier::Body, &Asked::Anything, result("1.5").as_bytes(), "id_invalid");
 }
 
 /// RV-3: each id of an array is answered once, over all messages of the exchange.
@@ -403,18 +294,8 @@ fn ids_are_answered_once() {
     let tokens: Vec<String> = (0..=BATCH_REQUESTS_MAX).map(|id| id.to_string()).collect();
     let asked: Vec<&str> = tokens.iter().map(String::as_str).collect();
     let (beyond, within) = asked.split_last().expect("there are ids");
-    let text = format!(
-        "[{}]",
-        within
-            .iter()
-            .map(|id| result(id))
-            .collect::<Vec<_>>()
-            .join(",")
-    );
-    assert_eq!(
-        told(judge(Carrier::Body, &many(within), &[text.as_bytes()])),
-        "batch"
-    );
+    let text = format!("[{}]", within.iter().map(|id| result(id)).collect::<Vec<_>>().join(","));
+    assert_eq!(told(judge(Carrier::Body, &many(within), &[text.as_bytes()])), "batch");
     check_many(&asked, &[beyond], "id_not_asked");
 }
 
@@ -433,14 +314,8 @@ fn answers_are_struck_off_at_the_end() {
         format!("{told}: {} {}", open.join(" "), awaited.is_answered())
     };
     assert_eq!(answer(&result("\"b\"")), "id_not_asked 37: 1 \"a\" 3 false");
-    assert_eq!(
-        answer(&format!("[{},7]", result("1"))),
-        "not_object 38: 1 \"a\" 3 false"
-    );
-    assert_eq!(
-        answer(&format!("[{}]", result("1"))),
-        "batch: \"a\" 3 false"
-    );
+    assert_eq!(answer(&format!("[{},7]", result("1"))), "not_object 38: 1 \"a\" 3 false");
+    assert_eq!(answer(&format!("[{}]", result("1"))), "batch: \"a\" 3 false");
     assert_eq!(answer(&error("1")), "id_answered 57: \"a\" 3 false");
     assert_eq!(answer(&error("null")), "response: \"a\" 3 false");
     assert_eq!(answer(&error("\"a\"")), "response: 3 false");
@@ -473,46 +348,16 @@ fn keys_are_unique() {
             |first, second| format!(r#"{{"error":{{{first},{second}}}}}"#),
         );
     }
-    check(
-        r#"{"jsonrpc":"2.0","\u212A":1,"id":1,"result":{}}"#,
-        "response",
-    );
-    check(
-        r#"{"jsonrpc":"2.0","re\u017fult":{},"id":1}"#,
-        "key_disguised 29",
-    );
-    check(
-        "{\"jsonrpc\":\"2.0\",\"re\u{17f}ult\":{},\"id\":1}",
-        "key_disguised",
-    );
-    check(
-        r#"{"jsonrpc":"2.0","\u0049\u0044":1,"result":{}}"#,
-        "key_disguised",
-    );
-    check(
-        r#"{"jsonrpc":"2.0","\u0130d":1,"id":1,"result":{}}"#,
-        "response",
-    );
-    check(
-        r#"{"jsonrpc":"2.0","id\u0000":1,"id":1,"result":{}}"#,
-        "response",
-    );
-    check(
-        r#"{"jsonrpc":"2.0","id ":1,"id":1,"result":{}}"#,
-        "response",
-    );
-    check(
-        r#"{"jsonrpc":"2.0","\ud800":1,"\ud800":1,"id":1,"result":{}}"#,
-        "response",
-    );
-    check(
-        r#"{"jsonrpc":"2.0","code":1,"Code":2,"code":3,"id":1,"result":{}}"#,
-        "response",
-    );
-    check(
-        r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"","ID":1,"id":2}}"#,
-        "response",
-    );
+    check(r#"{"jsonrpc":"2.0","\u212A":1,"id":1,"result":{}}"#, "response");
+    check(r#"{"jsonrpc":"2.0","re\u017fult":{},"id":1}"#, "key_disguised 29");
+    check("{\"jsonrpc\":\"2.0\",\"re\u{17f}ult\":{},\"id\":1}", "key_disguised");
+    check(r#"{"jsonrpc":"2.0","\u0049\u0044":1,"result":{}}"#, "key_disguised");
+    check(r#"{"jsonrpc":"2.0","\u0130d":1,"id":1,"result":{}}"#, "response");
+    check(r#"{"jsonrpc":"2.0","id\u0000":1,"id":1,"result":{}}"#, "response");
+    check(r#"{"jsonrpc":"2.0","id ":1,"id":1,"result":{}}"#, "response");
+    check(r#"{"jsonrpc":"2.0","\ud800":1,"\ud800":1,"id":1,"result":{}}"#, "response");
+    check(r#"{"jsonrpc":"2.0","code":1,"Code":2,"code":3,"id":1,"result":{}}"#, "response");
+    check(r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"","ID":1,"id":2}}"#, "response");
     let endless = "i".repeat(JSON_CAPTURE_BYTES_MAX + 1);
     check(
         &format!(r#"{{"{endless}":1,"{endless}":1,"jsonrpc":"2.0","id":1,"result":{{}}}}"#),
@@ -532,30 +377,18 @@ fn check_repeated(
     check(&document(&plain, &plain), "key_duplicated");
     check(&document(&plain, &member(&escaped)), "key_duplicated");
     check(&document(&member(&escaped), &plain), "key_duplicated");
-    check(
-        &document(&plain, &member(&key.to_uppercase())),
-        "key_disguised",
-    );
-    check(
-        &document(&member(&key.to_uppercase()), &plain),
-        "key_disguised",
-    );
+    check(&document(&plain, &member(&key.to_uppercase())), "key_disguised");
+    check(&document(&member(&key.to_uppercase()), &plain), "key_disguised");
 }
 
 /// RV-2: the limit of depth is exact, the envelope included.
 #[test]
 fn depth_is_bounded() {
-    for (levels, expected) in [
-        (126, "response"),
-        (127, "json_depth"),
-        (10_000, "json_depth"),
-    ] {
+    for (levels, expected) in [(126, "response"), (127, "json_depth"), (10_000, "json_depth")] {
         let nested = format!("{{\"a\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{nested}}}"#);
         assert_eq!(
-            told(judge(Carrier::Body, &one("1"), &[text.as_bytes()]))
-                .split(' ')
-                .next(),
+            told(judge(Carrier::Body, &one("1"), &[text.as_bytes()])).split(' ').next(),
             Some(expected),
             "{levels} levels in a result in an envelope"
         );
@@ -586,18 +419,8 @@ fn pods_ask_and_notify_in_events_only() {
     check(request, "not_response");
     let mixed = format!("[{notification},{request},{}]", result("1"));
     check_bytes(Carrier::Event, &many(&["1"]), mixed.as_bytes(), "batch");
-    check_bytes(
-        Carrier::Body,
-        &many(&["1"]),
-        mixed.as_bytes(),
-        "not_response",
-    );
-    check_bytes(
-        Carrier::Body,
-        &Asked::Anything,
-        request.as_bytes(),
-        "not_response",
-    );
+    check_bytes(Carrier::Body, &many(&["1"]), mixed.as_bytes(), "not_response");
+    check_bytes(Carrier::Body, &Asked::Anything, request.as_bytes(), "not_response");
 }
 
 /// FA-3, RV-11: the fault that answers, by the class of the reason.
@@ -612,10 +435,7 @@ fn reasons_have_their_faults() {
     check_fault("", Fault::UpstreamNotJson);
     check_fault("<html>", Fault::UpstreamNotJson);
     check_fault("{\"a\":\"\u{1}\"}", Fault::UpstreamNotJson);
-    check_fault(
-        &"[".repeat(1000).replacen('[', "{\"a\":", 1),
-        Fault::UpstreamNotJson,
-    );
+    check_fault(&"[".repeat(1000).replacen('[', "{\"a\":", 1), Fault::UpstreamNotJson);
     check_fault(&result("2"), Fault::UpstreamWrongId);
     check_fault(&result("\"1\""), Fault::UpstreamWrongId);
     check_fault(&error("null"), Fault::UpstreamWrongId);

@@ -1,0 +1,478 @@
+//! The fourth stage: sends the request to a pod and waits for the head of the answer.
+//!
+//! A request is sent once. It goes to another pod only when connecting failed, or when a pooled
+//! connection proved closed before its first byte was written (RC-7).
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use super::client::{Client, Inbound, Unread};
+use super::gate::Request;
+use super::guard::{Bound, Route};
+use super::intake::{Body, Received};
+use super::respond::{Halt, Reception};
+use super::state::State;
+use crate::http::body::{Decoder, Framing, LAST_CHUNK, write_chunk_size};
+use crate::http::compose::{Fate, write_field, write_fields, write_framing};
+use crate::http::field::Known;
+use crate::http::head::{
+    EndFinder, HeadError, Method, Persistence, ResponseHead, Version, read_response, value,
+};
+use crate::ids::PodId;
+use crate::limits::{BODY_READ_BYTES, COPIED_ANSWER_BYTES_MAX, INTERIM_ANSWERS_MAX};
+use crate::mcp::fault::Fault;
+use crate::net::pool::Connection;
+use crate::net::stream::{Writer, connect};
+use crate::shard::drain::Pass;
+use crate::shard::wait::{Idle, Interrupt};
+use crate::telemetry::Event;
+
+/// The head of a pod's answer, and the connection that the rest comes on.
+pub struct Reply {
+    /// The head.
+    pub head: ResponseHead,
+    /// What was received: the head, then the start of the body.
+    pub buffer: Vec<u8>,
+    /// The rest.
+    pub upstream: Upstream,
+}
+
+/// A connection to a pod, in use.
+pub struct Upstream {
+    /// The connection.
+    pub connection: Connection,
+    /// The pod.
+    pub pod: PodId,
+    /// Whether the whole request went out.
+    is_sent: bool,
+    _pass: Pass,
+}
+
+/// Whether a client that closes ends the exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watch {
+    /// It does (RC-6).
+    Yes,
+    /// It announced its last request, which is no MCP call, and may have closed its sending side
+    /// only.
+    No,
+}
+
+impl Watch {
+    /// How to watch the client of this request.
+    #[must_use]
+    pub fn of(received: &Received) -> Self {
+        let is_last = received.admitted.request.head.persistence == Persistence::Close;
+        if is_last && received.call.is_none() { Self::No } else { Self::Yes }
+    }
+}
+
+/// Sends the request and reads the head of the answer.
+///
+/// # Errors
+///
+/// No pod could be reached, or the one that took the request did not answer as it must.
+///
+/// # Cancel safety
+///
+/// Not cancel safe: the client's connection must be closed.
+pub async fn send(
+    state: &State,
+    client: &mut Client,
+    reception: &Reception,
+    bound: &mut Bound,
+) -> Result<Reply, Halt> {
+    let received = &mut bound.received;
+    let (connection, pod, pass) = match open(state, client, &bound.route).await {
+        Ok(opened) => opened,
+        Err(fault) => return Err(Halt::by_call(fault, received.call.as_ref())),
+    };
+    let mut upstream = Upstream { connection, pod, is_sent: false, _pass: pass };
+    match converse(state, client, reception, received, &mut upstream).await {
+        Ok((head, buffer)) => Ok(Reply { head, buffer, upstream }),
+        Err(Cut::Client) => Err(Halt::ClientGone),
+        Err(Cut::Fault(fault)) => Err(Halt::by_call(fault, received.call.as_ref())),
+    }
+}
+
+/// Why nothing more comes from a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// The client went away.
+    Client,
+    /// The pod failed.
+    Fault(Fault),
+}
+
+/// A connection to the first of the pods that can be reached and is not full.
+async fn open(
+    state: &State,
+    client: &Client,
+    route: &Route,
+) -> Result<(Connection, PodId, Pass), Fault> {
+    let pods = match route {
+        Route::Session(_, pod) => std::slice::from_ref(pod),
+        Route::Preferred(pods) => pods.as_slice(),
+    };
+    let mut fault = if pods.len() > 1 { Fault::NoServingPod } else { Fault::UpstreamUnreachable };
+    for &pod in pods {
+        let Some(gate) = state.pod_gate(pod) else {
+            continue;
+        };
+        if state.options.limits.in_flight_per_pod_max <= gate.inside_count() {
+            fault = Fault::Overloaded;
+            continue;
+        }
+        let pass = gate.enter();
+        if let Some(connection) = checkout(state, client, pod).await {
+            return Ok((connection, pod, pass));
+        }
+    }
+    Err(fault)
+}
+
+async fn checkout(state: &State, client: &Client, pod: PodId) -> Option<Connection> {
+    let now = state.clock.coarse();
+    let had_idle = state.with_pool(pod, |pool| pool.idle_count())? > 0;
+    if let Some(connection) = state.with_pool(pod, |pool| pool.take(now))? {
+        return Some(connection);
+    }
+    if had_idle {
+        state.counters.count(Event::UpstreamReopened);
+    }
+    let deadline = state.clock.deadline(state.options.limits.connect_timeout);
+    let address = state.pods.pod(pod)?.address;
+    match client.wait.complete(deadline, connect(address)).await {
+        Ok(Ok((reader, writer))) => Some(Connection { reader, writer }),
+        Ok(Err(error)) => {
+            tracing::debug!(%error, %address, "a pod can't be reached");
+            None
+        }
+        Err(_) => {
+            tracing::debug!(%address, "a pod takes too long to connect to");
+            None
+        }
+    }
+}
+
+async fn converse(
+    state: &State,
+    client: &mut Client,
+    reception: &Reception,
+    received: &mut Received,
+    upstream: &mut Upstream,
+) -> Result<(ResponseHead, Vec<u8>), Cut> {
+    let watch = Watch::of(received);
+    let is_mcp = received.call.is_some();
+    let answer = transmit(state, client, received, upstream).await?;
+    read_head(state, client, reception, (watch, is_mcp), upstream, answer).await
+}
+
+/// Sends the request while it looks for the answer: a pod may answer before it has read all, and
+/// then stop reading. Returns the start of the answer if it came so early.
+async fn transmit(
+    state: &State,
+    client: &mut Client,
+    received: &mut Received,
+    upstream: &mut Upstream,
+) -> Result<Vec<u8>, Cut> {
+    let body_timeout = state.options.limits.body_timeout;
+    let head = request_head(state, client, received, upstream.pod);
+    let is_coming = matches!(received.body, Body::Coming(_));
+    let Client { wait, inbound, unread, .. } = client;
+    let Connection { reader, writer } = &mut upstream.connection;
+    let mut early = Vec::new();
+    let progress = || wait.extend(state.clock.deadline(body_timeout));
+    let bytes_max = state.options.limits.request_bytes_max;
+    let mut upload = pin!(upload(head, received, inbound, writer, bytes_max, &progress));
+    let sent = wait
+        .until(state.clock.deadline(body_timeout), Idle::No, |context| {
+            if let Poll::Ready(result) = upload.as_mut().poll(context) {
+                return Poll::Ready(result);
+            }
+            match reader.poll_chunk(context, BODY_READ_BYTES) {
+                Poll::Ready(Ok(bytes)) => {
+                    early = bytes;
+                    Poll::Ready(Err(UploadError::Pod))
+                }
+                Poll::Ready(Err(_)) => Poll::Ready(Err(UploadError::Pod)),
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await;
+    match sent {
+        Ok(Ok(())) => {
+            upstream.is_sent = true;
+            if is_coming {
+                *unread = Unread::Nothing;
+            }
+        }
+        // A pod that stops reading may still have answered.
+        Ok(Err(UploadError::Pod)) => {}
+        Ok(Err(UploadError::Client)) => return Err(Cut::Client),
+        Ok(Err(UploadError::Framing)) => return Err(Cut::Fault(Fault::BodyFraming)),
+        Ok(Err(UploadError::TooLarge)) => return Err(Cut::Fault(Fault::BodyTooLarge)),
+        Err(_) if is_coming => return Err(Cut::Fault(Fault::RequestTimeout)),
+        Err(_) => return Err(Cut::Fault(Fault::UpstreamTimeout)),
+    }
+    Ok(early)
+}
+
+/// Reads on until the head of the final answer is whole.
+async fn read_head(
+    state: &State,
+    client: &mut Client,
+    reception: &Reception,
+    (watch, is_mcp): (Watch, bool),
+    upstream: &mut Upstream,
+    mut answer: Vec<u8>,
+) -> Result<(ResponseHead, Vec<u8>), Cut> {
+    let limits = &state.options.limits;
+    let deadline = state.clock.deadline(limits.first_byte_timeout);
+    let malformed = |_: HeadError| Cut::Fault(Fault::UpstreamMalformed);
+    let mut finder = EndFinder::default();
+    let mut interim_count = 0;
+    loop {
+        let found = finder.find(&answer, limits.head_bytes_max).map_err(malformed)?;
+        let Some(bytes) = found else {
+            let more = upstream.next(client, deadline, watch, BODY_READ_BYTES).await?;
+            if more.is_empty() {
+                return Err(Cut::Fault(Fault::UpstreamClosed));
+            }
+            append(&mut answer, more);
+            continue;
+        };
+        let (head_bytes, _) = answer.split_at(bytes);
+        let head = read_response(head_bytes, reception.method(), limits).map_err(malformed)?;
+        match head.status {
+            200.. => return Ok((head, answer)),
+            // Nobody asked for another protocol: the request's Upgrade was not passed on. The proxy
+            // itself answers `Expect`, so a 100 has no taker either.
+            102..200 if !is_mcp && reception.version() == Version::Http11 => {
+                let interim = head_bytes.to_vec();
+                client.send(interim, deadline).await.map_err(|_| Cut::Client)?;
+            }
+            101 => return Err(Cut::Fault(Fault::UpstreamMalformed)),
+            _ => {}
+        }
+        interim_count += 1;
+        if INTERIM_ANSWERS_MAX < interim_count {
+            return Err(Cut::Fault(Fault::UpstreamMalformed));
+        }
+        answer.drain(..bytes);
+        finder = EndFinder::default();
+    }
+}
+
+/// Appends `more`, without a copy where nothing was there.
+fn append(bytes: &mut Vec<u8>, more: Vec<u8>) {
+    if bytes.is_empty() {
+        *bytes = more;
+    } else {
+        bytes.extend_from_slice(&more);
+    }
+}
+
+impl Upstream {
+    /// The next bytes of the answer, empty when the pod has closed.
+    ///
+    /// # Errors
+    ///
+    /// The connection broke, the deadline passed, the shard drains, or the client went away.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: nothing that arrives is lost.
+    pub async fn next(
+        &mut self,
+        client: &mut Client,
+        deadline: Instant,
+        watch: Watch,
+        capacity: usize,
+    ) -> Result<Vec<u8>, Cut> {
+        let Client { wait, inbound, .. } = client;
+        let reader = &mut self.connection.reader;
+        let next = wait
+            .until(deadline, Idle::No, |context| {
+                if let Poll::Ready(result) = reader.poll_chunk(context, capacity) {
+                    let closed = |_| Cut::Fault(Fault::UpstreamClosed);
+                    return Poll::Ready(result.map_err(closed));
+                }
+                if watch == Watch::Yes && inbound.poll_gone(context).is_ready() {
+                    return Poll::Ready(Err(Cut::Client));
+                }
+                Poll::Pending
+            })
+            .await;
+        match next {
+            Ok(result) => result,
+            Err(Interrupt::Expired) => Err(Cut::Fault(Fault::UpstreamTimeout)),
+            Err(Interrupt::Drained) => Err(Cut::Fault(Fault::Draining)),
+        }
+    }
+
+    /// Keeps the connection for another request, if the exchange on it is complete.
+    pub fn release(self, state: &State, head: &ResponseHead, buffer: &[u8]) {
+        if !self.is_sent || head.persistence == Persistence::Close {
+            return;
+        }
+        let limits = &state.options.limits;
+        let offered = value(&head.fields, buffer, Known::KeepAlive).and_then(keep_alive);
+        // The pod counts from when it sent the answer; a request that crosses its close is lost.
+        let idle = offered.map_or(limits.upstream_idle, |offered| {
+            offered.saturating_sub(Duration::from_secs(1)).min(limits.upstream_idle)
+        });
+        let expiry = state.clock.coarse() + idle;
+        let Self { connection, pod, .. } = self;
+        state.with_pool(pod, |pool| {
+            pool.put(connection, expiry, limits.idle_upstreams_max);
+        });
+    }
+}
+
+/// The `timeout` parameter of a Keep-Alive field.
+fn keep_alive(value: &[u8]) -> Option<Duration> {
+    let parameter = |part: &[u8]| {
+        let seconds = part.trim_ascii().strip_prefix(b"timeout=")?;
+        std::str::from_utf8(seconds).ok()?.parse().ok().map(Duration::from_secs)
+    };
+    value.split(|byte| *byte == b',').find_map(parameter)
+}
+
+/// Why a request did not go out whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum UploadError {
+    /// The pod does not read on, or has answered already.
+    Pod,
+    /// The client went away.
+    Client,
+    /// The body is malformed.
+    Framing,
+    /// The body is larger than the limit.
+    TooLarge,
+}
+
+async fn upload(
+    mut head: Vec<u8>,
+    received: &mut Received,
+    inbound: &mut Inbound,
+    writer: &mut Writer,
+    bytes_max: u64,
+    progress: &impl Fn(),
+) -> Result<(), UploadError> {
+    let pod = |_: io::Error| UploadError::Pod;
+    let request = &mut received.admitted.request;
+    match &mut received.body {
+        Body::Inline(range) => {
+            head.extend_from_slice(request.buffer.get(range.clone()).unwrap_or_default());
+            writer.send(head).await.map(drop).map_err(pod)
+        }
+        Body::Gathered(body, _) if body.len() <= COPIED_ANSWER_BYTES_MAX => {
+            head.extend_from_slice(body);
+            writer.send(head).await.map(drop).map_err(pod)
+        }
+        Body::Gathered(body, _) => {
+            writer.send_vectored(vec![head, std::mem::take(body)], progress).await.map_err(pod)
+        }
+        Body::Coming(decoder) => {
+            let input = request.buffer.split_off(request.head.bytes);
+            let framing = request.head.framing;
+            stream(head, input, (decoder, framing), inbound, (writer, bytes_max), progress).await
+        }
+    }
+}
+
+/// Passes a body on as it comes.
+async fn stream(
+    mut out: Vec<u8>,
+    mut input: Vec<u8>,
+    (decoder, framing): (&mut Decoder, Framing),
+    inbound: &mut Inbound,
+    (writer, bytes_max): (&mut Writer, u64),
+    progress: &impl Fn(),
+) -> Result<(), UploadError> {
+    let mut body_bytes = 0;
+    loop {
+        let mut rest = &input[..];
+        while !rest.is_empty() && !decoder.is_done() {
+            let step = decoder.next(rest).map_err(|_| UploadError::Framing)?;
+            let (taken, left) = rest.split_at(step.consumed);
+            let data = &taken[taken.len() - step.data..];
+            if framing == Framing::Chunked && !data.is_empty() {
+                write_chunk_size(data.len(), &mut out);
+                out.extend_from_slice(data);
+                out.extend_from_slice(b"\r\n");
+            } else {
+                out.extend_from_slice(data);
+            }
+            body_bytes += step.data as u64;
+            rest = left;
+        }
+        if bytes_max < body_bytes {
+            return Err(UploadError::TooLarge);
+        }
+        let is_done = decoder.is_done();
+        if is_done && framing == Framing::Chunked {
+            out.extend_from_slice(LAST_CHUNK);
+        }
+        if is_done && !rest.is_empty() {
+            inbound.put_back(rest.to_vec());
+        }
+        out = writer.send(out).await.map_err(|_| UploadError::Pod)?;
+        out.clear();
+        progress();
+        if is_done {
+            return Ok(());
+        }
+        let more = poll_fn(|context| inbound.poll_receive(context, BODY_READ_BYTES)).await;
+        input = more.ok_or(UploadError::Client)?;
+        progress();
+    }
+}
+
+/// The head of the request as it goes to the pod.
+fn request_head(state: &State, client: &Client, received: &Received, pod: PodId) -> Vec<u8> {
+    let request = &received.admitted.request;
+    let Request { head, buffer } = request;
+    let is_mcp = received.call.is_some();
+    let body_bytes = received.body.bytes(request).len();
+    let mut out = Vec::with_capacity(buffer.len() + 256);
+    out.extend_from_slice(head.method_span.of(buffer));
+    out.push(b' ');
+    out.extend_from_slice(head.target.of(buffer));
+    out.extend_from_slice(b" HTTP/1.1\r\n");
+    write_fields(&head.fields, buffer, &mut out, |known| {
+        // The client's word on who it is and which way it came is not trusted.
+        let is_replaced = matches!(known, Known::Expect | Known::Forwarded | Known::RinggateFault);
+        if is_replaced || (is_mcp && known == Known::AcceptEncoding) {
+            Fate::Removed
+        } else {
+            Fate::Kept
+        }
+    });
+    let host = request.value(Known::Host);
+    match (host, state.pods.pod(pod)) {
+        (Some(host), _) => write_field(b"X-Forwarded-Host", host, &mut out),
+        (None, Some(pod)) => write_field(b"Host", pod.address.to_string().as_bytes(), &mut out),
+        (None, None) => {}
+    }
+    write_field(b"X-Forwarded-For", client.address_text.as_bytes(), &mut out);
+    out.extend_from_slice(b"X-Forwarded-Proto: http\r\nVia: 1.1 ringgate\r\n");
+    if is_mcp {
+        // What the pod encodes can't be checked (RV-6).
+        out.extend_from_slice(b"Accept-Encoding: identity\r\n");
+    }
+    let framing = match (&received.body, head.framing) {
+        (Body::Coming(_), framing) => framing,
+        (Body::Inline(_) | Body::Gathered(..), Framing::None) if head.method != Method::Post => {
+            Framing::None
+        }
+        (Body::Inline(_) | Body::Gathered(..), _) => Framing::Length(body_bytes as u64),
+    };
+    write_framing(framing, &mut out);
+    out.extend_from_slice(b"\r\n");
+    out
+}

@@ -1,0 +1,169 @@
+//! An event stream: each event is held until it is whole and checked, then leaves at once (RV-5,
+//! HT-4). Once the stream has begun a fault is its last event (FA-4).
+
+use super::super::client::Client;
+use super::super::forward::{Cut, Reply, Watch};
+use super::super::guard::{Bound, open_session};
+use super::super::respond::{Checked, Reception, write_fault_event};
+use super::super::state::State;
+use crate::http::body::{Decoder, Framing, LAST_CHUNK, write_data};
+use crate::http::field::Known;
+use crate::http::head::{Persistence, value};
+use crate::limits::BODY_READ_BYTES;
+use crate::mcp::fault::Fault;
+use crate::mcp::response::Awaited;
+use crate::mcp::stream::{End, EventStream};
+
+/// What goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// The stream.
+    More,
+    /// Nothing; its last event was as it should be.
+    Whole,
+    /// Nothing: the pod's stream is broken, or the proxy ends it.
+    Cut(Fault),
+}
+
+/// The stream as it is passed on.
+struct Relay {
+    decoder: Decoder,
+    stream: EventStream,
+    /// Received, and not yet proved.
+    held: Vec<u8>,
+    framing: Framing,
+}
+
+pub(super) async fn pump(
+    state: &State,
+    client: &mut Client,
+    reception: &Reception,
+    bound: &Bound,
+    mut reply: Reply,
+) -> Result<Persistence, Cut> {
+    let session = value(&reply.head.fields, &reply.buffer, Known::McpSessionId);
+    let opened = (reply.upstream.pod, session);
+    open_session(state, client, bound, opened).await.map_err(Cut::Fault)?;
+    let limits = &state.options.limits;
+    let watch = Watch::of(&bound.received);
+    let framing = reception.stream_framing();
+    let persistence = reception.persistence(state, client, framing);
+    let awaited = Awaited::new(bound.asked());
+    let mut relay = Relay {
+        decoder: Decoder::new(reply.head.framing),
+        stream: EventStream::new(awaited, limits),
+        held: Vec::new(),
+        framing,
+    };
+    let mut out = Vec::with_capacity(reply.buffer.len() + 256);
+    let head = (&reply.head, &reply.buffer[..]);
+    reception.write_head(state, client, head, Checked::Yes, framing, &mut out);
+    let mut chunk = reply.buffer.split_off(reply.head.bytes);
+    loop {
+        let next = relay.take(state, &chunk, &mut out);
+        if next != Next::More {
+            relay.end(state, next, &mut out);
+        }
+        if !out.is_empty() {
+            let deadline = state.clock.deadline(limits.body_timeout);
+            out = client.send_back(out, deadline).await.map_err(|_| Cut::Client)?;
+            out.clear();
+        }
+        match next {
+            Next::More => {}
+            Next::Whole => {
+                reply.upstream.release(state, &reply.head, &reply.buffer);
+                return Ok(persistence);
+            }
+            Next::Cut(_) => return Ok(persistence),
+        }
+        let deadline = state.clock.deadline(limits.stream_idle);
+        let received = reply.upstream.next(client, deadline, watch, BODY_READ_BYTES).await;
+        chunk = match received {
+            Ok(bytes) if !bytes.is_empty() => bytes,
+            Ok(_) if relay.decoder.end().is_ok() => Vec::new(),
+            Ok(_) => {
+                return relay.cut(state, client, Fault::UpstreamClosed, persistence).await;
+            }
+            Err(Cut::Fault(fault)) => return relay.cut(state, client, fault, persistence).await,
+            Err(Cut::Client) => return Err(Cut::Client),
+        };
+        if chunk.is_empty() {
+            relay.decoder = Decoder::new(Framing::None);
+        }
+    }
+}
+
+impl Relay {
+    /// Takes received bytes and appends to `out` what may leave, in one chunk.
+    fn take(&mut self, state: &State, received: &[u8], out: &mut Vec<u8>) -> Next {
+        let mut rest = received;
+        let mut released_bytes = 0;
+        let mut next = Next::More;
+        while !rest.is_empty() && !self.decoder.is_done() && next == Next::More {
+            let Ok(step) = self.decoder.next(rest) else {
+                next = Next::Cut(Fault::UpstreamMalformed);
+                break;
+            };
+            let (taken, left) = rest.split_at(step.consumed);
+            let data = &taken[taken.len() - step.data..];
+            rest = left;
+            self.held.extend_from_slice(data);
+            let progress = self.stream.push(data);
+            released_bytes += progress.released_bytes;
+            if let Some(refusal) = progress.refusal {
+                state.counters.count_refusal(refusal.why);
+                tracing::debug!(
+                    why = refusal.why.label(),
+                    offset = refusal.offset,
+                    "event refused"
+                );
+                next = Next::Cut(refusal.why.fault());
+            }
+        }
+        if next == Next::More && self.decoder.is_done() {
+            next = if rest.is_empty() { Next::Whole } else { Next::Cut(Fault::UpstreamMalformed) };
+        }
+        let released = self.held.get(..released_bytes).unwrap_or_default();
+        write_data(released, self.framing, out);
+        self.held.drain(..released_bytes.min(self.held.len()));
+        next
+    }
+
+    /// Appends the end of the stream: before it, for each request that has no answer and can get
+    /// none, the fault. A stream that the client may resume just ends.
+    fn end(&self, state: &State, next: Next, out: &mut Vec<u8>) {
+        let fault = match (next, self.stream.finish()) {
+            (Next::Cut(fault), End::Answered | End::Unanswered | End::Resumable) => Some(fault),
+            (Next::Whole | Next::More, End::Unanswered) => Some(Fault::UpstreamNoAnswer),
+            (Next::Whole | Next::More, End::Answered | End::Resumable) => None,
+        };
+        if let Some(fault) = fault {
+            let mut events = Vec::new();
+            for id in self.stream.awaited().unanswered() {
+                write_fault_event(state, fault, id, &mut events);
+            }
+            write_data(&events, self.framing, out);
+        }
+        if self.framing == Framing::Chunked {
+            out.extend_from_slice(LAST_CHUNK);
+        }
+    }
+
+    /// Ends a stream that was cut: by its pod, by time or by a drain.
+    async fn cut(
+        &self,
+        state: &State,
+        client: &mut Client,
+        fault: Fault,
+        persistence: Persistence,
+    ) -> Result<Persistence, Cut> {
+        let mut out = Vec::new();
+        // What a client may resume is not lost with one connection to a pod.
+        let is_resumable = fault == Fault::UpstreamClosed && self.stream.is_resumable();
+        self.end(state, if is_resumable { Next::Whole } else { Next::Cut(fault) }, &mut out);
+        let deadline = state.clock.deadline(state.options.limits.body_timeout);
+        client.send(out, deadline).await.map_err(|_| Cut::Client)?;
+        Ok(persistence)
+    }
+}

@@ -1,0 +1,148 @@
+//! The last stage: brings the pod's answer to the client, checked if it is MCP's.
+//!
+//! `message` holds a JSON answer until it is proved, `events` lets an event stream through event by
+//! event, `plain` passes on what is not MCP's.
+
+mod message;
+mod events;
+mod plain;
+
+use super::client::Client;
+use super::forward::{Cut, Reply};
+use super::gate::Request;
+use super::guard::{Bound, close_session};
+use super::respond::{Halt, Reception};
+use super::state::State;
+use crate::http::body::Framing;
+use crate::http::field::Known;
+use crate::http::head::{Method, Persistence, value};
+use crate::http::media::Media;
+use crate::mcp::fault::Fault;
+use crate::mcp::request::{Call, Ids};
+
+/// What becomes of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Treatment {
+    /// Held until it is proved a JSON-RPC message.
+    Message,
+    /// Let through event by event.
+    Events,
+    /// Passed on.
+    Plain,
+}
+
+/// Brings the answer to the client.
+///
+/// # Errors
+///
+/// The answer is refused and nothing of it has been sent.
+///
+/// # Cancel safety
+///
+/// Not cancel safe: the client's connection must be closed.
+pub async fn pump(
+    state: &State,
+    client: &mut Client,
+    reception: &Reception,
+    bound: &Bound,
+    reply: Reply,
+) -> Result<Persistence, Halt> {
+    let request = &bound.received.admitted.request;
+    let call = bound.received.call.as_ref();
+    let treatment = match treatment(state, request, call, &reply) {
+        Ok(treatment) => treatment,
+        Err(fault) => return Err(Halt::by_call(fault, call)),
+    };
+    close_session(state, client, bound).await;
+    let persistence = match treatment {
+        Treatment::Message => message::pump(state, client, reception, bound, reply).await,
+        Treatment::Events => events::pump(state, client, reception, bound, reply).await,
+        Treatment::Plain => plain::pump(state, client, reception, bound, reply).await,
+    };
+    persistence.map_err(|cut| match cut {
+        Cut::Client => Halt::ClientGone,
+        Cut::Fault(fault) => Halt::by_call(fault, call),
+    })
+}
+
+/// RV-4, and for requests with an id what MCP says of every answer to one: JSON or an event stream
+/// (2025-11-25, Streamable HTTP, Sending Messages to the Server, item 5). Clients were measured to
+/// hang on anything else with a status of success.
+fn treatment(
+    state: &State,
+    request: &Request,
+    call: Option<&Call>,
+    reply: &Reply,
+) -> Result<Treatment, Fault> {
+    let (fields, buffer) = (&reply.head.fields, &reply.buffer);
+    let media = Media::of(value(fields, buffer, Known::ContentType));
+    let is_success = (200..300).contains(&reply.head.status);
+    if (300..400).contains(&reply.head.status) && leaks_credentials(request, reply) {
+        return Err(Fault::UpstreamRedirect);
+    }
+    let treatment = match call {
+        None if is_mcp_stream(request) && is_success && media == Media::EventStream => {
+            Treatment::Events
+        }
+        None => Treatment::Plain,
+        Some(_) if !is_success => Treatment::Plain,
+        Some(call) => match (media, &call.ids) {
+            (Media::EventStream, _) => Treatment::Events,
+            (Media::Json, Ids::None) if has_no_body(reply) => Treatment::Plain,
+            (Media::Json, _) => Treatment::Message,
+            (Media::Other, Ids::None) => Treatment::Plain,
+            (Media::Other, _) if is_two_endpoint(request) => Treatment::Plain,
+            (Media::Other, _) => return Err(Fault::UpstreamMediaType),
+        },
+    };
+    if treatment == Treatment::Plain {
+        return Ok(treatment);
+    }
+    let coding = value(fields, buffer, Known::ContentEncoding);
+    if coding.is_some_and(|coding| !coding.eq_ignore_ascii_case(b"identity")) {
+        return Err(Fault::UpstreamEncoded);
+    }
+    if let Framing::Length(bytes) = reply.head.framing
+        && treatment == Treatment::Message
+        && state.options.limits.response_bytes_max < bytes
+    {
+        return Err(Fault::UpstreamTooLarge);
+    }
+    Ok(treatment)
+}
+
+/// A GET of the session-based transport: it carries a field of MCP.
+fn is_mcp_stream(request: &Request) -> bool {
+    request.head.method == Method::Get && request.has_mcp_field()
+}
+
+fn has_no_body(reply: &Reply) -> bool {
+    matches!(reply.head.framing, Framing::None | Framing::Length(0))
+}
+
+/// The transport of 2024-11-05 answers on another connection; its POSTs name the session in the
+/// query and are accepted with 202.
+fn is_two_endpoint(request: &Request) -> bool {
+    let target = request.head.target.of(&request.buffer);
+    [&b"?sessionId="[..], b"&sessionId=", b"?session_id=", b"&session_id="]
+        .iter()
+        .any(|parameter| memchr::memmem::find(target, parameter).is_some())
+}
+
+/// HT-6: a redirect of a request with credentials to another authority makes the client send them
+/// there.
+fn leaks_credentials(request: &Request, reply: &Reply) -> bool {
+    let has_credentials = [Known::Authorization, Known::Cookie, Known::McpSessionId]
+        .iter()
+        .any(|known| request.value(*known).is_some());
+    let location = value(&reply.head.fields, &reply.buffer, Known::Location).unwrap_or_default();
+    let authority = location
+        .iter()
+        .position(|byte| *byte == b':')
+        .and_then(|colon| location.get(colon + 1..))
+        .or(Some(location))
+        .and_then(|rest| rest.strip_prefix(b"//"))
+        .and_then(|rest| rest.split(|byte| matches!(byte, b'/' | b'?' | b'#' | b'\\')).next());
+    let host = request.value(Known::Host).unwrap_or_default();
+    has_credentials && authority.is_some_and(|authority| !authority.eq_ignore_ascii_case(host))
+}
