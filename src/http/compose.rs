@@ -1,8 +1,7 @@
 //! Writes heads: what travels on, in its order and spelling, and what the proxy adds.
 
 use super::body::Framing;
-use super::field::{Field, Known};
-use super::head::options;
+use super::field::{Fields, Known};
 
 /// Whether a field travels on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,20 +14,15 @@ pub enum Fate {
 
 /// Appends the end-to-end fields of `fields` for which `fate` says so, byte for byte but for the
 /// white space around values. Fields that `Connection` names are removed (RFC 9110, 7.6.1).
-pub fn write_fields(
-    fields: &[Field],
-    head: &[u8],
-    out: &mut Vec<u8>,
-    fate: impl Fn(Known) -> Fate,
-) {
-    let has_options = fields.iter().any(|field| field.known == Known::Connection);
-    for field in fields {
+pub fn write_fields(fields: &Fields, head: &[u8], out: &mut Vec<u8>, fate: impl Fn(Known) -> Fate) {
+    let has_options = fields.has_any(&[Known::Connection]);
+    for field in fields.lines() {
         if field.known.is_hop_by_hop() || fate(field.known) == Fate::Removed {
             continue;
         }
         let name = field.name.of(head);
         let is_named = |option: &[u8]| option.eq_ignore_ascii_case(name);
-        if has_options && field.known == Known::Other && options(fields, head).any(is_named) {
+        if has_options && field.known == Known::Other && fields.options(head).any(is_named) {
             continue;
         }
         write_field(name, field.value.of(head), out);

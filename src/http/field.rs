@@ -36,6 +36,75 @@ pub struct Field {
     pub known: Known,
 }
 
+/// The field lines of one head, in order. One bit a known field tells which are there and which
+/// occur twice, so that looking for one that is absent costs no look at the lines.
+#[derive(Clone, Debug, Default)]
+pub struct Fields {
+    lines: Vec<Field>,
+    present: u32,
+    repeated: u32,
+}
+
+impl Fields {
+    /// No field, with room for `count`.
+    #[must_use]
+    pub fn with_capacity(count: usize) -> Self {
+        Self { lines: Vec::with_capacity(count), present: 0, repeated: 0 }
+    }
+
+    /// Adds a line.
+    pub fn push(&mut self, field: Field) {
+        let bit = field.known.bit();
+        self.repeated |= self.present & bit;
+        self.present |= bit;
+        self.lines.push(field);
+    }
+
+    /// The lines.
+    pub fn lines(&self) -> std::slice::Iter<'_, Field> {
+        self.lines.iter()
+    }
+
+    /// Whether any of these fields is there.
+    #[must_use]
+    pub fn has_any(&self, fields: &[Known]) -> bool {
+        self.present & bits(fields) != 0
+    }
+
+    /// Whether any of these fields occurs twice.
+    #[must_use]
+    pub fn has_repeated(&self, fields: &[Known]) -> bool {
+        self.repeated & bits(fields) != 0
+    }
+
+    /// The values of one field, in order. `head` is what the lines were read from.
+    pub fn values<'a>(&'a self, head: &'a [u8], known: Known) -> impl Iterator<Item = &'a [u8]> {
+        let lines = if self.has_any(&[known]) { &self.lines[..] } else { &[] };
+        lines.iter().filter(move |field| field.known == known).map(|field| field.value.of(head))
+    }
+
+    /// The first value of a field. `head` is what the lines were read from.
+    #[must_use]
+    pub fn value<'a>(&self, head: &'a [u8], known: Known) -> Option<&'a [u8]> {
+        if !self.has_any(&[known]) {
+            return None;
+        }
+        self.lines.iter().find(|field| field.known == known).map(|field| field.value.of(head))
+    }
+
+    /// The options of `Connection`: `close`, `keep-alive`, and names of fields to be removed.
+    pub fn options<'a>(&'a self, head: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        self.values(head, Known::Connection)
+            .flat_map(|value| value.split(|byte| *byte == b','))
+            .map(<[u8]>::trim_ascii)
+            .filter(|option| !option.is_empty())
+    }
+}
+
+fn bits(fields: &[Known]) -> u32 {
+    fields.iter().fold(0, |bits, known| bits | known.bit())
+}
+
 /// The fields that the proxy treats apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each is named after its field")]
@@ -159,22 +228,22 @@ impl Known {
         )
     }
 
-    /// Whether a second occurrence is refused (RC-4): two readers may take different ones.
-    #[must_use]
-    pub fn must_be_single(self) -> bool {
-        matches!(
-            self,
-            Self::Authorization
-                | Self::ContentType
-                | Self::LastEventId
-                | Self::McpMethod
-                | Self::McpName
-                | Self::McpProtocolVersion
-                | Self::McpSessionId
-                | Self::Origin
-        )
+    const fn bit(self) -> u32 {
+        1 << self as u32
     }
 }
+
+/// Fields of which a second occurrence is refused (RC-4): two readers may take different ones.
+pub const SINGLE: [Known; 8] = [
+    Known::Authorization,
+    Known::ContentType,
+    Known::LastEventId,
+    Known::McpMethod,
+    Known::McpName,
+    Known::McpProtocolVersion,
+    Known::McpSessionId,
+    Known::Origin,
+];
 
 fn starts_with(name: &[u8], prefix: &[u8]) -> bool {
     name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))

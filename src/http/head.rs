@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use httparse::Status;
 
 use super::body::Framing;
-use super::field::{Field, Known, Span};
+use super::field::{Field, Fields, Known, SINGLE, Span};
 use crate::limits::{FIELDS_MAX, Limits};
 
 /// Why a head is refused.
@@ -86,7 +86,7 @@ pub struct RequestHead {
     /// The version.
     pub version: Version,
     /// The fields in order.
-    pub fields: Vec<Field>,
+    pub fields: Fields,
     /// How the body is framed.
     pub framing: Framing,
     /// Whether the connection may go on.
@@ -105,7 +105,7 @@ pub struct ResponseHead {
     /// The reason phrase.
     pub phrase: Span,
     /// The fields in order.
-    pub fields: Vec<Field>,
+    pub fields: Fields,
     /// How the body is framed, for the method of the request.
     pub framing: Framing,
     /// What the fields say of the length; differs where there is no body all the same.
@@ -169,7 +169,9 @@ pub fn read_request(head: &[u8], limits: &Limits) -> Result<RequestHead, HeadErr
     let target = target(request.path.unwrap_or_default(), head, &fields, limits)?;
     let framing = framing(&fields, head, version)?.unwrap_or(Framing::None);
     check_host(&fields, head, version)?;
-    check_single(&fields)?;
+    if fields.has_repeated(&SINGLE) {
+        return Err(HeadError::Duplicated);
+    }
     Ok(RequestHead {
         method: match method {
             "POST" => Method::Post,
@@ -185,8 +187,7 @@ pub fn read_request(head: &[u8], limits: &Limits) -> Result<RequestHead, HeadErr
         version,
         persistence: persistence(&fields, head, version)?,
         expects_continue: version == Version::Http11
-            && values(&fields, head, Known::Expect)
-                .any(|v| v.eq_ignore_ascii_case(b"100-continue")),
+            && fields.values(head, Known::Expect).any(|v| v.eq_ignore_ascii_case(b"100-continue")),
         fields,
         framing,
         bytes: head.len(),
@@ -216,7 +217,7 @@ pub fn read_response(
     let status = response.code.unwrap_or_default();
     let fields = collect(response.headers, head, limits.fields_max)?;
     let declared = framing(&fields, head, version)?;
-    if count(&fields, Known::ContentType) > 1 || count(&fields, Known::McpSessionId) > 1 {
+    if fields.has_repeated(&[Known::ContentType, Known::McpSessionId]) {
         return Err(HeadError::Duplicated);
     }
     // RFC 9112, section 6.3: these have no body whatever they declare.
@@ -234,21 +235,6 @@ pub fn read_response(
     // An absent phrase is not a slice of the head.
     let phrase = if head.len() < phrase.end as usize { Span { start: 0, end: 0 } } else { phrase };
     Ok(ResponseHead { status, phrase, fields, framing, declared, persistence, bytes: head.len() })
-}
-
-/// The values of one field, in order.
-pub fn values<'a>(
-    fields: &'a [Field],
-    head: &'a [u8],
-    known: Known,
-) -> impl Iterator<Item = &'a [u8]> {
-    fields.iter().filter(move |field| field.known == known).map(|field| field.value.of(head))
-}
-
-/// The first value of a field.
-#[must_use]
-pub fn value<'a>(fields: &[Field], head: &'a [u8], known: Known) -> Option<&'a [u8]> {
-    fields.iter().find(|field| field.known == known).map(|field| field.value.of(head))
 }
 
 fn grammar(error: httparse::Error) -> HeadError {
@@ -275,7 +261,7 @@ fn collect(
     headers: &[httparse::Header<'_>],
     head: &[u8],
     fields_max: usize,
-) -> Result<Vec<Field>, HeadError> {
+) -> Result<Fields, HeadError> {
     if fields_max < headers.len() {
         return Err(HeadError::TooLarge);
     }
@@ -284,12 +270,14 @@ fn collect(
         value: Span::locate(header.value.trim_ascii(), head),
         known: Known::of(header.name.as_bytes()),
     };
-    Ok(headers.iter().map(field).collect())
+    let mut fields = Fields::with_capacity(headers.len());
+    headers.iter().map(field).for_each(|field| fields.push(field));
+    Ok(fields)
 }
 
 /// The target in origin form. The absolute form is taken when it names the Host that the request
 /// names (RFC 9112, section 3.2.2); a second authority would be read in two ways.
-fn target(path: &str, head: &[u8], fields: &[Field], limits: &Limits) -> Result<Span, HeadError> {
+fn target(path: &str, head: &[u8], fields: &Fields, limits: &Limits) -> Result<Span, HeadError> {
     if limits.target_bytes_max < path.len() {
         return Err(HeadError::TargetTooLong);
     }
@@ -306,7 +294,7 @@ fn target(path: &str, head: &[u8], fields: &[Field], limits: &Limits) -> Result<
     let scheme = path.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("http://"));
     let rest = scheme.and_then(|_| path.get(7..)).ok_or(HeadError::Target)?;
     let (authority, path) = rest.split_at(rest.find('/').ok_or(HeadError::Target)?);
-    let host = value(fields, head, Known::Host).unwrap_or_default();
+    let host = fields.value(head, Known::Host).unwrap_or_default();
     if authority.as_bytes().eq_ignore_ascii_case(host) {
         Ok(Span::locate(path.as_bytes(), head))
     } else {
@@ -315,9 +303,9 @@ fn target(path: &str, head: &[u8], fields: &[Field], limits: &Limits) -> Result<
 }
 
 /// RFC 9112, section 6.1 and 6.3, without the leniency: one length, one way to read it.
-fn framing(fields: &[Field], head: &[u8], version: Version) -> Result<Option<Framing>, HeadError> {
-    let mut lengths = values(fields, head, Known::ContentLength);
-    let mut codings = values(fields, head, Known::TransferEncoding);
+fn framing(fields: &Fields, head: &[u8], version: Version) -> Result<Option<Framing>, HeadError> {
+    let mut lengths = fields.values(head, Known::ContentLength);
+    let mut codings = fields.values(head, Known::TransferEncoding);
     let framing = match (lengths.next(), codings.next()) {
         (None, None) => return Ok(None),
         (Some(length), None) => Framing::Length(decimal(length).ok_or(HeadError::Length)?),
@@ -342,8 +330,8 @@ fn decimal(digits: &[u8]) -> Option<u64> {
     Some(digits.iter().fold(0, |value, digit| value * 10 + u64::from(digit - b'0')))
 }
 
-fn check_host(fields: &[Field], head: &[u8], version: Version) -> Result<(), HeadError> {
-    let mut hosts = values(fields, head, Known::Host);
+fn check_host(fields: &Fields, head: &[u8], version: Version) -> Result<(), HeadError> {
+    let mut hosts = fields.values(head, Known::Host);
     let is_host = |host: &[u8]| {
         !host.is_empty()
             && host.iter().all(|byte| {
@@ -358,28 +346,13 @@ fn check_host(fields: &[Field], head: &[u8], version: Version) -> Result<(), Hea
     }
 }
 
-fn check_single(fields: &[Field]) -> Result<(), HeadError> {
-    let mut rest = fields.iter();
-    while let Some(field) = rest.next() {
-        let is_repeated = || rest.clone().any(|other| other.known == field.known);
-        if field.known.must_be_single() && is_repeated() {
-            return Err(HeadError::Duplicated);
-        }
-    }
-    Ok(())
-}
-
-fn count(fields: &[Field], known: Known) -> usize {
-    fields.iter().filter(|field| field.known == known).count()
-}
-
 /// RFC 9112, section 9.3. HTTP/1.0 connections always end: `keep-alive` there is no standard.
-fn persistence(fields: &[Field], head: &[u8], version: Version) -> Result<Persistence, HeadError> {
+fn persistence(fields: &Fields, head: &[u8], version: Version) -> Result<Persistence, HeadError> {
     let mut persistence = match version {
         Version::Http10 => Persistence::Close,
         Version::Http11 => Persistence::KeepAlive,
     };
-    for option in options(fields, head) {
+    for option in fields.options(head) {
         if option.eq_ignore_ascii_case(b"close") {
             persistence = Persistence::Close;
         } else if !Known::of(option).may_be_nominated() {
@@ -387,14 +360,6 @@ fn persistence(fields: &[Field], head: &[u8], version: Version) -> Result<Persis
         }
     }
     Ok(persistence)
-}
-
-/// The options of `Connection`: `close`, `keep-alive`, and names of fields to be removed.
-pub fn options<'a>(fields: &'a [Field], head: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
-    values(fields, head, Known::Connection)
-        .flat_map(|value| value.split(|byte| *byte == b','))
-        .map(<[u8]>::trim_ascii)
-        .filter(|option| !option.is_empty())
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use crate::http::body::{Decoder, Framing, LAST_CHUNK, write_chunk_size};
 use crate::http::compose::{Fate, write_field, write_fields, write_framing};
 use crate::http::field::Known;
 use crate::http::head::{
-    EndFinder, HeadError, Method, Persistence, ResponseHead, Version, read_response, value,
+    EndFinder, HeadError, Method, Persistence, ResponseHead, Version, read_response,
 };
 use crate::ids::PodId;
 use crate::limits::{BODY_READ_BYTES, COPIED_ANSWER_BYTES_MAX, INTERIM_ANSWERS_MAX};
@@ -320,7 +320,7 @@ impl Upstream {
             return;
         }
         let limits = &state.options.limits;
-        let offered = value(&head.fields, buffer, Known::KeepAlive).and_then(keep_alive);
+        let offered = head.fields.value(buffer, Known::KeepAlive).and_then(keep_alive);
         // The pod counts from when it sent the answer; a request that crosses its close is lost.
         let idle = offered.map_or(limits.upstream_idle, |offered| {
             offered.saturating_sub(Duration::from_secs(1)).min(limits.upstream_idle)

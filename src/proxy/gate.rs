@@ -4,7 +4,7 @@ use super::options::Sessions;
 use super::state::State;
 use crate::http::body::Framing;
 use crate::http::field::Known;
-use crate::http::head::{Method, RequestHead, value, values};
+use crate::http::head::{Method, RequestHead};
 use crate::mcp::fault::Fault;
 use crate::mcp::revision;
 use crate::shard::drain::Pass;
@@ -40,18 +40,14 @@ impl Request {
     /// The first value of a field.
     #[must_use]
     pub fn value(&self, known: Known) -> Option<&[u8]> {
-        value(&self.head.fields, &self.buffer, known)
+        self.head.fields.value(&self.buffer, known)
     }
 
     /// Whether the request carries a field of MCP.
     #[must_use]
     pub fn has_mcp_field(&self) -> bool {
-        self.head.fields.iter().any(|field| {
-            matches!(
-                field.known,
-                Known::McpProtocolVersion | Known::McpSessionId | Known::McpMethod
-            )
-        })
+        let fields = [Known::McpProtocolVersion, Known::McpSessionId, Known::McpMethod];
+        self.head.fields.has_any(&fields)
     }
 }
 
@@ -92,10 +88,8 @@ fn check_method(state: &State, request: &Request) -> Result<(), Fault> {
 }
 
 fn check_host(state: &State, request: &Request) -> Result<(), Fault> {
-    let hosts = values(&request.head.fields, &request.buffer, Known::Host);
-    let mut hosts = hosts.peekable();
     // Only HTTP/1.0 comes without a Host, and no browser speaks that.
-    let is_allowed = hosts.peek().is_none() || hosts.all(|host| state.options.hosts.allow(host));
+    let is_allowed = request.value(Known::Host).is_none_or(|host| state.options.hosts.allow(host));
     if is_allowed { Ok(()) } else { Err(Fault::HostForbidden) }
 }
 
@@ -110,7 +104,7 @@ fn is_preflight(request: &Request) -> bool {
     let is_asking = |name: &[u8]| name.eq_ignore_ascii_case(b"access-control-request-method");
     request.head.method == Method::Options
         && request.value(Known::Origin).is_some()
-        && request.head.fields.iter().any(|field| is_asking(field.name.of(&request.buffer)))
+        && request.head.fields.lines().any(|field| is_asking(field.name.of(&request.buffer)))
 }
 
 /// The origin that a browser may show the answer to, if the request names one that is allowed.

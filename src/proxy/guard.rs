@@ -122,7 +122,7 @@ fn preferred(
     let affinity = state.options.affinity_field.as_ref().and_then(|name| {
         let is_named = |field: &[u8]| field.eq_ignore_ascii_case(name.as_bytes());
         let fields = &request.head.fields;
-        let field = fields.iter().find(|field| is_named(field.name.of(&request.buffer)))?;
+        let field = fields.lines().find(|field| is_named(field.name.of(&request.buffer)))?;
         Some(field.value.of(&request.buffer))
     });
     let key = affinity.unwrap_or(client.address_text.as_bytes());

@@ -12,7 +12,7 @@ use super::respond::{Halt, Refused};
 use super::state::State;
 use crate::http::body::{Decoder, Framing};
 use crate::http::field::Known;
-use crate::http::head::{Method, values};
+use crate::http::head::Method;
 use crate::http::media::Media;
 use crate::limits::BODY_READ_BYTES;
 use crate::mcp::fault::Fault;
@@ -178,7 +178,7 @@ fn call(state: &State, request: &Request, body: &Body) -> Result<Option<Call>, H
         Err(refusal) => return Err(Halt::Refused(Box::new(Refused::of(refusal)))),
     };
     let fields = &request.head.fields;
-    let params: Vec<&[u8]> = values(fields, &request.buffer, Known::McpParam).collect();
+    let params: Vec<&[u8]> = fields.values(&request.buffer, Known::McpParam).collect();
     let mirrored = Mirrored {
         protocol_version: request.value(Known::McpProtocolVersion),
         method: request.value(Known::McpMethod),

@@ -183,7 +183,7 @@ impl Reception {
             }
         });
         if checked == Checked::Yes
-            && let Some(value) = crate::http::head::value(&head.fields, buffer, Known::ContentType)
+            && let Some(value) = head.fields.value(buffer, Known::ContentType)
         {
             write_media_type(value, out);
         }

@@ -8,7 +8,7 @@ use super::super::respond::{Checked, Reception, write_fault_event};
 use super::super::state::State;
 use crate::http::body::{Decoder, Framing, LAST_CHUNK, write_data};
 use crate::http::field::Known;
-use crate::http::head::{Persistence, value};
+use crate::http::head::Persistence;
 use crate::limits::BODY_READ_BYTES;
 use crate::mcp::fault::Fault;
 use crate::mcp::response::Awaited;
@@ -41,7 +41,7 @@ pub(super) async fn pump(
     bound: &Bound,
     mut reply: Reply,
 ) -> Result<Persistence, Cut> {
-    let session = value(&reply.head.fields, &reply.buffer, Known::McpSessionId);
+    let session = reply.head.fields.value(&reply.buffer, Known::McpSessionId);
     let opened = (reply.upstream.pod, session);
     open_session(state, client, bound, opened).await.map_err(Cut::Fault)?;
     let limits = &state.options.limits;

@@ -9,7 +9,7 @@ use super::super::respond::{Checked, Reception};
 use super::super::state::State;
 use crate::http::body::{Decoder, Framing};
 use crate::http::field::Known;
-use crate::http::head::{Persistence, value};
+use crate::http::head::Persistence;
 use crate::limits::{BODY_READ_BYTES, COPIED_ANSWER_BYTES_MAX, LARGE_READ_BYTES};
 use crate::mcp::fault::Fault;
 use crate::mcp::response::{Awaited, Carrier, Checker, Refusal};
@@ -33,7 +33,7 @@ pub(super) async fn pump(
     mut reply: Reply,
 ) -> Result<Persistence, Cut> {
     let held = hold(state, client, bound, &mut reply).await?;
-    let session = value(&reply.head.fields, &reply.buffer, Known::McpSessionId);
+    let session = reply.head.fields.value(&reply.buffer, Known::McpSessionId);
     let opened = (reply.upstream.pod, session);
     open_session(state, client, bound, opened).await.map_err(Cut::Fault)?;
     let framing = Framing::Length(held.bytes);

@@ -15,7 +15,7 @@ use super::respond::{Halt, Reception};
 use super::state::State;
 use crate::http::body::Framing;
 use crate::http::field::Known;
-use crate::http::head::{Method, Persistence, value};
+use crate::http::head::{Method, Persistence};
 use crate::http::media::Media;
 use crate::mcp::fault::Fault;
 use crate::mcp::request::{Call, Ids};
@@ -75,7 +75,7 @@ fn treatment(
     reply: &Reply,
 ) -> Result<Treatment, Fault> {
     let (fields, buffer) = (&reply.head.fields, &reply.buffer);
-    let media = Media::of(value(fields, buffer, Known::ContentType));
+    let media = Media::of(fields.value(buffer, Known::ContentType));
     let is_success = (200..300).contains(&reply.head.status);
     if (300..400).contains(&reply.head.status) && leaks_credentials(request, reply) {
         return Err(Fault::UpstreamRedirect);
@@ -98,7 +98,7 @@ fn treatment(
     if treatment == Treatment::Plain {
         return Ok(treatment);
     }
-    let coding = value(fields, buffer, Known::ContentEncoding);
+    let coding = fields.value(buffer, Known::ContentEncoding);
     if coding.is_some_and(|coding| !coding.eq_ignore_ascii_case(b"identity")) {
         return Err(Fault::UpstreamEncoded);
     }
@@ -132,10 +132,9 @@ fn is_two_endpoint(request: &Request) -> bool {
 /// HT-6: a redirect of a request with credentials to another authority makes the client send them
 /// there.
 fn leaks_credentials(request: &Request, reply: &Reply) -> bool {
-    let has_credentials = [Known::Authorization, Known::Cookie, Known::McpSessionId]
-        .iter()
-        .any(|known| request.value(*known).is_some());
-    let location = value(&reply.head.fields, &reply.buffer, Known::Location).unwrap_or_default();
+    let credentials = [Known::Authorization, Known::Cookie, Known::McpSessionId];
+    let has_credentials = request.head.fields.has_any(&credentials);
+    let location = reply.head.fields.value(&reply.buffer, Known::Location).unwrap_or_default();
     let authority = location
         .iter()
         .position(|byte| *byte == b':')
