@@ -28,7 +28,8 @@ use crate::telemetry::Event;
 /// Not cancel safe: a connection accepted meanwhile would leak. End it through `cancel`.
 pub async fn accept(state: Rc<State>, listener: Listener, canceller: Rc<AcceptEnd>) {
     while !state.is_draining.get() {
-        state.connections.fewer_than(state.options.limits.connections_max).await;
+        let bound = state.options.limits.connections_max;
+        state.connections.fewer_than_unless(bound, || state.is_draining.get()).await;
         accept_one(&state, &listener, &canceller).await;
     }
     // Connections that the kernel has completed already would be reset with the socket.
@@ -171,9 +172,10 @@ fn fault(error: HeadError) -> Fault {
 }
 
 /// Ends a connection so that the client can read the last answer: closing with bytes unread resets
-/// it, and the reset overtakes the answer (RFC 9112, section 9.6).
+/// it, and the reset overtakes the answer (RFC 9112, section 9.6). A body that nobody wants and
+/// requests that were sent early are read and dropped.
 async fn linger(state: &State, client: &mut Client) {
-    if client.writer.shutdown().await.is_err() || client.unread == Unread::Nothing {
+    if client.writer.shutdown().await.is_err() {
         return;
     }
     let deadline = state.clock.deadline(LINGER);

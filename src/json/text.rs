@@ -26,7 +26,7 @@ pub fn unescape(text: &[u8]) -> Option<std::borrow::Cow<'_, str>> {
         return std::str::from_utf8(text).ok().map(std::borrow::Cow::Borrowed);
     }
     let quoted = [b"\"", text, b"\""].concat();
-    serde_json::from_slice::<String>(&quoted).ok().map(std::borrow::Cow::Owned)
+    sonic_rs::from_slice::<String>(&quoted).ok().map(std::borrow::Cow::Owned)
 }
 
 /// Whether two string tokens, without their quotes, stand for the same characters.

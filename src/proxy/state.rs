@@ -117,6 +117,8 @@ impl State {
             Message::Drain => {
                 self.is_draining.set(true);
                 self.waits.drain();
+                // The shard may wait for room to accept in.
+                self.connections.wake();
             }
         }
     }

@@ -44,8 +44,17 @@ impl Gate {
     ///
     /// Cancel safe.
     pub async fn fewer_than(&self, bound: usize) {
+        self.fewer_than_unless(bound, || false).await;
+    }
+
+    /// The same, but ends when `is_over` says so; [`wake`](Self::wake) has it asked.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn fewer_than_unless(&self, bound: usize, is_over: impl Fn() -> bool) {
         poll_fn(|context| {
-            if self.inside.get() < bound {
+            if self.inside.get() < bound || is_over() {
                 return Poll::Ready(());
             }
             *self.waiting.borrow_mut() = Some(context.waker().clone());
@@ -55,13 +64,20 @@ impl Gate {
     }
 }
 
-impl Drop for Pass {
-    fn drop(&mut self) {
-        self.gate.inside.set(self.gate.inside.get() - 1);
-        let waiting = self.gate.waiting.borrow_mut().take();
+impl Gate {
+    /// Has the task that waits look again.
+    pub fn wake(&self) {
+        let waiting = self.waiting.borrow_mut().take();
         if let Some(waker) = waiting {
             waker.wake();
         }
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        self.gate.inside.set(self.gate.inside.get() - 1);
+        self.gate.wake();
     }
 }
 
