@@ -6,3 +6,8 @@ use std::io::Write;
 pub(super) fn say(line: &str) {
     writeln!(std::io::stderr(), "ringgate: {line}").unwrap_or_default();
 }
+
+/// Says a line that is meant to be copied.
+pub(super) fn say_as_it_is(line: &str) {
+    writeln!(std::io::stderr(), "{line}").unwrap_or_default();
+}

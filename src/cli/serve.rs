@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
 
-use super::say::say;
+use super::say::{say, say_as_it_is};
 use super::{demo, limits};
 use crate::control::plan::{Plan, Port};
 use crate::control::serve;
@@ -188,14 +188,14 @@ fn greet(address: SocketAddr, pods: &[Pod], is_demo: bool) {
         return;
     }
     say(&format!("no --upstream given: in front of two demonstration pods, {}", names.join(", ")));
-    say("try it:");
+    say("try it, in another terminal:");
     let call = concat!(
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","#,
         r#""arguments":{"text":"hello"},"_meta":{"#,
         r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
         r#""io.modelcontextprotocol/clientCapabilities":{}}}}"#
     );
-    say(&format!(
+    say_as_it_is(&format!(
         "curl -s http://{address}/mcp -H 'Content-Type: application/json' \
          -H 'Accept: application/json, text/event-stream' -H 'MCP-Protocol-Version: 2026-07-28' \
          -H 'Mcp-Method: tools/call' -H 'Mcp-Name: echo' -d '{call}'"

@@ -233,17 +233,15 @@ impl Known {
     }
 }
 
-/// Fields of which a second occurrence is refused (RC-4): two readers may take different ones.
-pub const SINGLE: [Known; 8] = [
-    Known::Authorization,
-    Known::ContentType,
-    Known::LastEventId,
-    Known::McpMethod,
-    Known::McpName,
-    Known::McpProtocolVersion,
-    Known::McpSessionId,
-    Known::Origin,
-];
+/// Fields of which a second occurrence is refused at once (RC-4): two readers may take different
+/// ones.
+pub const SINGLE: [Known; 4] =
+    [Known::Authorization, Known::ContentType, Known::LastEventId, Known::Origin];
+
+/// Fields of which a second occurrence is refused likewise, but with the id of the request, since
+/// they make its body be read.
+pub const SINGLE_OF_MCP: [Known; 4] =
+    [Known::McpMethod, Known::McpName, Known::McpProtocolVersion, Known::McpSessionId];
 
 fn starts_with(name: &[u8], prefix: &[u8]) -> bool {
     name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))

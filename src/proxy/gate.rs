@@ -3,7 +3,7 @@
 use super::options::Sessions;
 use super::state::State;
 use crate::http::body::Framing;
-use crate::http::field::Known;
+use crate::http::field::{Known, SINGLE_OF_MCP};
 use crate::http::head::{Method, RequestHead};
 use crate::mcp::fault::Fault;
 use crate::mcp::revision;
@@ -46,8 +46,7 @@ impl Request {
     /// Whether the request carries a field of MCP.
     #[must_use]
     pub fn has_mcp_field(&self) -> bool {
-        let fields = [Known::McpProtocolVersion, Known::McpSessionId, Known::McpMethod];
-        self.head.fields.has_any(&fields)
+        self.head.fields.has_any(&SINGLE_OF_MCP)
     }
 }
 
@@ -60,6 +59,9 @@ pub fn admit(state: &State, request: Request) -> Result<Admission, Fault> {
     check_method(state, &request)?;
     check_host(state, &request)?;
     check_origin(state, &request)?;
+    if request.head.method != Method::Post && request.head.fields.has_repeated(&SINGLE_OF_MCP) {
+        return Err(Fault::FieldDuplicated);
+    }
     if is_preflight(&request) {
         return Ok(Admission::Preflight);
     }

@@ -11,13 +11,13 @@ use super::options::Batches;
 use super::respond::{Halt, Refused};
 use super::state::State;
 use crate::http::body::{Decoder, Framing};
-use crate::http::field::Known;
+use crate::http::field::{Field, Known, SINGLE_OF_MCP};
 use crate::http::head::Method;
 use crate::http::media::Media;
 use crate::limits::BODY_READ_BYTES;
 use crate::mcp::fault::Fault;
 use crate::mcp::headers::Mirrored;
-use crate::mcp::request::{self, Call, CallKind};
+use crate::mcp::request::{self, Call, CallKind, Ids};
 use crate::shard::wait::Idle;
 
 /// The body of a request.
@@ -178,6 +178,13 @@ fn call(state: &State, request: &Request, body: &Body) -> Result<Option<Call>, H
         Err(refusal) => return Err(Halt::Refused(Box::new(Refused::of(refusal)))),
     };
     let fields = &request.head.fields;
+    if fields.has_repeated(&SINGLE_OF_MCP) || has_repeated_param(request) {
+        let id = message.id().cloned();
+        let ids = id.map_or(Ids::None, Ids::One);
+        let fault = Fault::FieldDuplicated;
+        let refused = Refused { fault, ids, era: None, requested: None };
+        return Err(Halt::Refused(Box::new(refused)));
+    }
     let params: Vec<&[u8]> = fields.values(&request.buffer, Known::McpParam).collect();
     let mirrored = Mirrored {
         protocol_version: request.value(Known::McpProtocolVersion),
@@ -191,4 +198,21 @@ fn call(state: &State, request: &Request, body: &Body) -> Result<Option<Call>, H
         return Err(Halt::Refused(Box::new(Refused::by_call(Fault::BatchRefused, &call))));
     }
     Ok(Some(call))
+}
+
+/// Whether one `Mcp-Param-*` occurs twice.
+fn has_repeated_param(request: &Request) -> bool {
+    let Request { head, buffer } = request;
+    if !head.fields.has_repeated(&[Known::McpParam]) {
+        return false;
+    }
+    let mut params = head.fields.lines().filter(|field| field.known == Known::McpParam);
+    while let Some(param) = params.next() {
+        let is_same =
+            |other: &Field| other.name.of(buffer).eq_ignore_ascii_case(param.name.of(buffer));
+        if params.clone().any(is_same) {
+            return true;
+        }
+    }
+    false
 }

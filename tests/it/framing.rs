@@ -50,8 +50,35 @@ fn malformed_requests_are_refused() {
     check("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505, "http_version_unsupported");
     check(&with("Connection: authorization\r\n"), 400, "connection_nominates");
     check(&with("Connection: close, Mcp-Session-Id\r\n"), 400, "connection_nominates");
-    check(&with("Mcp-Method: a\r\nMcp-Method: a\r\n"), 400, "field_duplicated");
+    check(&with("Origin: a\r\nOrigin: a\r\n"), 400, "field_duplicated");
     check(&with("Authorization: a\r\nAuthorization: b\r\n"), 400, "field_duplicated");
+    pod.assert_untouched();
+}
+
+/// RC-4: a field of MCP that occurs twice is refused with the id of the request, and with none where
+/// there is no body.
+#[test]
+fn doubled_mcp_fields_are_refused() {
+    let pod = Pod::answering(json(PONG));
+    let proxy = Ringgate::before(pod.address(), &[]);
+    for name in
+        ["Mcp-Method", "Mcp-Name", "MCP-Protocol-Version", "Mcp-Session-Id", "Mcp-Param-Region"]
+    {
+        let fields = format!("{name}: a\r\n{}: a\r\n", name.to_lowercase());
+        let answer = exchange(proxy.address(), post(PING, &fields));
+        assert_eq!((answer.status, answer.fault()), (400, Some("field_duplicated")), "{name}");
+        let error = answer.json();
+        assert_eq!((&error["id"], &error["error"]["code"]), (&1.into(), &(-32_020).into()));
+    }
+    let fields = "Mcp-Session-Id: a\r\nMcp-Session-Id: a\r\n";
+    let get = format!("GET / HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n");
+    let answer = exchange(proxy.address(), get);
+    assert_eq!((answer.status, answer.fault()), (400, Some("field_duplicated")));
+    assert_eq!(
+        exchange(proxy.address(), post(PING, "Mcp-Param-A: a\r\nMcp-Param-B: a\r\n")).status,
+        200
+    );
+    pod.received();
     pod.assert_untouched();
 }
 

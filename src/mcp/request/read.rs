@@ -73,6 +73,17 @@ pub struct Refusal {
     pub is_json_rpc_shaped: bool,
 }
 
+impl Message<'_> {
+    /// The id of a single request.
+    #[must_use]
+    pub fn id(&self) -> Option<&RequestId> {
+        match self {
+            Self::Single(single) if single.kind() == Kind::Request => single.id.as_ref(),
+            Self::Single(_) | Self::Batch(_) => None,
+        }
+    }
+}
+
 impl Single<'_> {
     /// What the message is.
     #[must_use]

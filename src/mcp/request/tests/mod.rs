@@ -1,5 +1,7 @@
 //! Tables of bodies and what becomes of them.
 
+mod differential;
+
 use super::*;
 use crate::limits::REQUEST_ID_BYTES_MAX;
 use crate::mcp::fault::Fault;
