@@ -14,7 +14,7 @@ use crate::http::head::Method;
 use crate::ids::{PodId, SessionKey};
 use crate::limits::{MESH_DEADLINE, PODS_TRIED_MAX};
 use crate::mcp::fault::Fault;
-use crate::mcp::request::Ids;
+use crate::mcp::request::{CallKind, Ids};
 use crate::mcp::response::Asked;
 use crate::session::owner;
 use crate::shard::mesh::AskError;
@@ -42,7 +42,7 @@ pub enum Route {
 ///
 /// # Errors
 ///
-/// The session is unknown, or its owner did not answer in time.
+/// The session is unknown, its owner did not answer in time, or an array would open one.
 ///
 /// # Cancel safety
 ///
@@ -61,6 +61,9 @@ pub async fn bind(state: &State, client: &Client, received: Received) -> Result<
             }
         }
     };
+    if received.call.as_ref().is_some_and(|call| call.kind == CallKind::OpeningBatch) {
+        return Err(refuse(Fault::MessageInvalid));
+    }
     Ok(Bound { received, route })
 }
 

@@ -194,7 +194,8 @@ fn call(state: &State, request: &Request, body: &Body) -> Result<Option<Call>, H
     };
     let call = request::classify(message, &mirrored)
         .map_err(|refusal| Halt::Refused(Box::new(Refused::of(refusal))))?;
-    if call.kind == CallKind::Batch && state.options.batches == Batches::Refuse {
+    let is_batch = matches!(call.kind, CallKind::Batch | CallKind::OpeningBatch);
+    if is_batch && state.options.batches == Batches::Refuse {
         return Err(Halt::Refused(Box::new(Refused::by_call(Fault::BatchRefused, &call))));
     }
     Ok(Some(call))

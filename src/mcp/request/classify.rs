@@ -3,7 +3,7 @@
 //! The order of the checks is that of deployed servers: envelope, version field, version served,
 //! then the other fields (MCP 2026-07-28, Streamable HTTP, Server Validation).
 
-use super::read::{Kind, Message, Refusal, Single};
+use super::read::{Batch, Kind, Message, Refusal, Single};
 use crate::ids::RequestId;
 use crate::json::text::is_same_text;
 use crate::mcp::fault::Fault;
@@ -34,6 +34,9 @@ pub enum CallKind {
     Response,
     /// An array.
     Batch,
+    /// An array with `initialize` in it. Every revision forbids it, since it would open a session
+    /// past the guard; the guard refuses it, after it has looked at the session.
+    OpeningBatch,
 }
 
 /// The requests of a body.
@@ -54,9 +57,9 @@ pub enum Ids {
 /// The message is a modern request that is malformed; see [`era`] for the rules.
 pub fn classify(message: Message<'_>, mirrored: &Mirrored<'_>) -> Result<Call, Refusal> {
     let single = match message {
-        Message::Batch(ids) => {
+        Message::Batch(Batch { ids, has_initialize }) => {
             let ids = if ids.is_empty() { Ids::None } else { Ids::Many(ids) };
-            let kind = CallKind::Batch;
+            let kind = if has_initialize { CallKind::OpeningBatch } else { CallKind::Batch };
             return Ok(Call { era: Era::Legacy, kind, ids, is_initialize: false });
         }
         Message::Single(single) => single,

@@ -8,4 +8,4 @@ mod classify;
 mod tests;
 
 pub use classify::{Call, CallKind, Ids, classify};
-pub use read::{Kind, Message, Meta, Refusal, Single, read};
+pub use read::{Batch, Kind, Message, Meta, Refusal, Single, read};

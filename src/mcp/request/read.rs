@@ -17,8 +17,17 @@ use crate::mcp::member::{Named, named};
 pub enum Message<'a> {
     /// One message.
     Single(Single<'a>),
-    /// An array of messages: the ids of the requests in it.
-    Batch(Vec<RequestId>),
+    /// An array of messages.
+    Batch(Batch),
+}
+
+/// An array of messages: requests and notifications, or responses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// The ids of the requests in it, distinct.
+    pub ids: Vec<RequestId>,
+    /// Whether one of them is `initialize`.
+    pub has_initialize: bool,
 }
 
 /// What one message is.
@@ -202,6 +211,8 @@ struct Reader<'a> {
     is_json_rpc_shaped: bool,
     single: Single<'a>,
     batch: Batch,
+    calls_count: usize,
+    responses_count: usize,
 }
 
 /// What the id of the message at hand is.
@@ -211,14 +222,6 @@ enum Id {
     Single,
     Invalid,
     Doubled,
-}
-
-/// The messages of an array.
-#[derive(Debug, Default)]
-struct Batch {
-    ids: Vec<RequestId>,
-    calls_count: usize,
-    responses_count: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -262,13 +265,12 @@ impl<'a> Reader<'a> {
     /// Adds the message at hand to those of the array.
     fn gather(&mut self) {
         let single = std::mem::take(&mut self.single);
-        // Every revision forbids `initialize` in an array: it would open a session past the guard.
-        self.invalid_unless(single.method.as_deref() != Some("initialize"));
+        self.batch.has_initialize |= single.method.as_deref() == Some("initialize");
         match (single.kind(), single.id) {
-            (Kind::Response, _) => self.batch.responses_count += 1,
-            (Kind::Notification, _) | (Kind::Request, None) => self.batch.calls_count += 1,
+            (Kind::Response, _) => self.responses_count += 1,
+            (Kind::Notification, _) | (Kind::Request, None) => self.calls_count += 1,
             (Kind::Request, Some(id)) => {
-                self.batch.calls_count += 1;
+                self.calls_count += 1;
                 let is_room = self.batch.ids.len() < BATCH_REQUESTS_MAX;
                 self.invalid_unless(is_room && !self.batch.ids.contains(&id));
                 if is_room {
@@ -280,13 +282,13 @@ impl<'a> Reader<'a> {
 
     fn conclude(mut self) -> Result<Message<'a>, Refusal> {
         if self.is_array {
-            let is_mixed = self.batch.calls_count > 0 && self.batch.responses_count > 0;
-            let is_empty = self.batch.calls_count + self.batch.responses_count == 0;
+            let is_mixed = self.calls_count > 0 && self.responses_count > 0;
+            let is_empty = self.calls_count + self.responses_count == 0;
             self.invalid_unless(!is_mixed && !is_empty);
         }
         let Some(fault) = self.fault else {
             return Ok(if self.is_array {
-                Message::Batch(self.batch.ids)
+                Message::Batch(self.batch)
             } else {
                 Message::Single(self.single)
             });

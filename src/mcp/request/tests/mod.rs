@@ -166,7 +166,9 @@ fn not_a_message() {
 #[test]
 fn batches() {
     let ids = |body: &str| match reading(body.as_bytes()) {
-        Ok(Message::Batch(ids)) => ids.iter().map(|id| id.token().to_vec()).collect::<Vec<_>>(),
+        Ok(Message::Batch(batch)) => {
+            batch.ids.iter().map(|id| id.token().to_vec()).collect::<Vec<_>>()
+        }
         other => panic!("{body} was read as {other:?}"),
     };
     let ping = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
@@ -178,7 +180,9 @@ fn batches() {
     let invalid = |body: String| refused(body, Fault::MessageInvalid, None);
     invalid(format!("[{},{answer}]", ping("1")));
     invalid(format!("[{},{}]", ping("1"), ping("1")));
-    invalid(r#"[{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}]"#.to_owned());
+    let opening = r#"[{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}]"#;
+    let kind = classified_kind(opening);
+    assert_eq!(kind, CallKind::OpeningBatch);
     let many = |count: usize| {
         let all: Vec<String> = (0..count).map(|id| ping(&id.to_string())).collect();
         format!("[{}]", all.join(","))
@@ -187,6 +191,11 @@ fn batches() {
     invalid(many(257));
     refused(format!("[{}]", ping("null")), Fault::IdInvalid, None);
     refused(r#"[{"jsonrpc":"2.0","id":1,"id":2,"method":"a"}]"#, Fault::DuplicateKey, None);
+}
+
+fn classified_kind(body: &str) -> CallKind {
+    let message = reading(body.as_bytes()).expect("the body is a message");
+    classify(message, &Mirrored::default()).expect("it is not refused here").kind
 }
 
 fn classified(body: &str, mirrored: &Mirrored<'_>) -> Result<(Era, CallKind), Fault> {
