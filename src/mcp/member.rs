@@ -29,7 +29,9 @@ pub(super) fn named<M: Copy>(text: Text<'_>, names: &[(&[u8], M)]) -> Named<M> {
         if characters(text).eq(letters()) {
             return Named::Exactly(member);
         }
-        if characters(text).map(fold).eq(letters().map(fold)) {
+        // NUL ends a string for some parsers.
+        let spelled = characters(text).take_while(|&character| character != 0).map(fold);
+        if spelled.eq(letters().map(fold)) {
             outcome = Named::Disguised;
         }
     }
@@ -63,6 +65,8 @@ mod tests {
         check("Params", Named::Disguised);
         check("param\u{17f}", Named::Disguised);
         check("param\\u017f", Named::Disguised);
+        check("params\\u0000", Named::Disguised);
+        check("params\\u0000x", Named::Disguised);
         check("taskid", Named::Disguised);
         check("TASKID", Named::Disguised);
         check("\u{212a}", Named::Disguised);

@@ -5,10 +5,10 @@
 
 use super::read::{Batch, Kind, Message, Refusal, Single};
 use crate::ids::RequestId;
-use crate::json::text::is_same_text;
+use crate::json::unescape;
 use crate::mcp::fault::Fault;
 use crate::mcp::headers::{Mirrored, agrees, decode};
-use crate::mcp::revision::{Era, MODERN, Named};
+use crate::mcp::revision::{Era, Named};
 
 /// What a client asks of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ pub fn classify(message: Message<'_>, mirrored: &Mirrored<'_>) -> Result<Call, R
 /// | nothing, but a reserved key | `meta_invalid` | legacy | `meta_invalid` | legacy |
 /// | a legacy revision | unsupported | legacy | mismatch | unsupported |
 /// | the modern revision | mismatch | mismatch | modern | mismatch |
-/// | something unknown | unsupported | legacy | mismatch | unsupported, or mismatch |
+/// | something unknown | mismatch | mismatch | mismatch | unsupported, or mismatch |
 ///
 /// `initialize` that names no modern revision in its `_meta` is legacy in every row, since a client
 /// that opens a session can do so by no other request. An unknown version in a field alone goes to
@@ -107,9 +107,14 @@ pub fn classify(message: Message<'_>, mirrored: &Mirrored<'_>) -> Result<Call, R
 /// [`Fault::MetaInvalid`], [`Fault::VersionUnsupported`] or [`Fault::HeaderMismatch`].
 fn era(single: &Single<'_>, mirrored: &Mirrored<'_>) -> Result<Era, Fault> {
     let field = Named::of(mirrored.protocol_version);
-    let body = match single.meta.protocol_version {
-        Some(version) if is_same_text(version, MODERN.as_bytes()) => Named::Modern,
-        version => Named::of(version),
+    let version = single.meta.protocol_version.and_then(unescape);
+    let version = version.as_deref().map(str::as_bytes);
+    let body = match Named::of(version) {
+        // Half a surrogate pair is no text, but it is there.
+        Named::Nothing if single.meta.protocol_version.is_some_and(|text| !text.is_empty()) => {
+            Named::Unknown
+        }
+        named @ (Named::Nothing | Named::Legacy | Named::Modern | Named::Unknown) => named,
     };
     if single.method.as_deref() == Some("initialize") && body != Named::Modern {
         return Ok(Era::Legacy);
@@ -117,18 +122,17 @@ fn era(single: &Single<'_>, mirrored: &Mirrored<'_>) -> Result<Era, Fault> {
     match (body, field) {
         (Named::Nothing, Named::Modern) => Err(Fault::MetaInvalid),
         (Named::Nothing, Named::Nothing) if single.meta.is_reserved => Err(Fault::MetaInvalid),
-        (Named::Nothing | Named::Legacy | Named::Unknown, Named::Legacy)
+        (Named::Nothing | Named::Legacy, Named::Legacy)
         | (Named::Nothing, Named::Nothing | Named::Unknown) => Ok(Era::Legacy),
         (Named::Modern, Named::Modern) if !single.meta.has_capabilities => Err(Fault::MetaInvalid),
         (Named::Modern, Named::Modern) => Ok(Era::Modern),
         (Named::Modern, Named::Nothing | Named::Legacy | Named::Unknown)
+        | (Named::Unknown, Named::Nothing | Named::Legacy)
         | (Named::Legacy | Named::Unknown, Named::Modern) => Err(Fault::HeaderMismatch),
-        (Named::Unknown, Named::Unknown)
-            if mirrored.protocol_version != single.meta.protocol_version =>
-        {
+        (Named::Unknown, Named::Unknown) if mirrored.protocol_version != version => {
             Err(Fault::HeaderMismatch)
         }
-        (Named::Legacy | Named::Unknown, Named::Nothing | Named::Unknown) => {
+        (Named::Legacy, Named::Nothing | Named::Unknown) | (Named::Unknown, Named::Unknown) => {
             Err(Fault::VersionUnsupported)
         }
     }

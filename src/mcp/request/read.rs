@@ -250,6 +250,8 @@ impl<'a> Reader<'a> {
     /// The message at hand is over.
     fn end_message(&mut self) {
         let has_answer = self.has(Member::Result) || self.has(Member::Error);
+        // Two answers in one, of which two readers take different ones.
+        self.invalid_unless(!(self.has(Member::Result) && self.has(Member::Error)));
         let is_call = self.has(Member::Method);
         self.is_json_rpc_shaped |= self.has(Member::Version) || (is_call && self.has(Member::Id));
         self.invalid_unless(self.has(Member::Version) && has_answer != is_call);
@@ -300,9 +302,10 @@ impl<'a> Reader<'a> {
         Err(Refusal { fault, id, requested: None, is_json_rpc_shaped })
     }
 
-    /// The text of a string that routes; unescaped as every parser would.
+    /// The text of a string that routes; unescaped as every parser would. NUL ends a string for some
+    /// and not for others, so a text with one routes nowhere.
     fn routing_text(text: Text<'_>, body: &'a [u8]) -> Option<Cow<'a, str>> {
-        unescape(within(text, body)?)
+        unescape(within(text, body)?).filter(|text| !text.contains('\0'))
     }
 
     fn read_id(&mut self, scalar: Scalar, text: Text<'_>) {

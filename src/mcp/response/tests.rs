@@ -353,7 +353,7 @@ fn keys_are_unique() {
     check("{\"jsonrpc\":\"2.0\",\"re\u{17f}ult\":{},\"id\":1}", "key_disguised");
     check(r#"{"jsonrpc":"2.0","\u0049\u0044":1,"result":{}}"#, "key_disguised");
     check(r#"{"jsonrpc":"2.0","\u0130d":1,"id":1,"result":{}}"#, "response");
-    check(r#"{"jsonrpc":"2.0","id\u0000":1,"id":1,"result":{}}"#, "response");
+    check(r#"{"jsonrpc":"2.0","id\u0000":1,"id":1,"result":{}}"#, "key_disguised 26");
     check(r#"{"jsonrpc":"2.0","id ":1,"id":1,"result":{}}"#, "response");
     check(r#"{"jsonrpc":"2.0","\ud800":1,"\ud800":1,"id":1,"result":{}}"#, "response");
     check(r#"{"jsonrpc":"2.0","code":1,"Code":2,"code":3,"id":1,"result":{}}"#, "response");

@@ -158,6 +158,8 @@ fn not_a_message() {
     check(r#"{"jsonrpc":"2.0","id":7,"method":"a","params":[]}"#, Some("7"), true);
     check(r#"{"jsonrpc":"2.0","id":7,"method":"a","params":null}"#, Some("7"), true);
     check(r#"{"jsonrpc":"2.0","id":7,"method":"a","result":{}}"#, Some("7"), true);
+    check(r#"{"jsonrpc":"2.0","id":7,"method":"x\u0000"}"#, Some("7"), true);
+    check(r#"{"jsonrpc":"2.0","id":7,"result":{},"error":{}}"#, None, true);
     check(r#"{"jsonrpc":"2.0","id":7,"method":"\ud800"}"#, Some("7"), true);
     check(r#"{"jsonrpc":"2.0","id":7,"method":"a","params":{"name":"\udc00"}}"#, Some("7"), true);
 }
@@ -225,7 +227,7 @@ fn eras() {
         ("reserved", ["meta_invalid", "legacy", "meta_invalid", "legacy"]),
         ("2025-11-25", ["unsupported", "legacy", "mismatch", "unsupported or mismatch"]),
         ("2026-07-28", ["mismatch", "mismatch", "modern", "mismatch"]),
-        ("2099-01-01", ["unsupported", "legacy", "mismatch", "unsupported"]),
+        ("2099-01-01", ["mismatch", "mismatch", "mismatch", "unsupported"]),
     ];
     for (version, row) in table {
         for (field, expected) in fields.iter().zip(row) {
@@ -289,11 +291,11 @@ fn capabilities_are_required() {
 #[test]
 fn the_requested_version_is_echoed() {
     let body = r#"{"jsonrpc":"2.0","id":7,"method":"a","params":{"_meta":{
-        "io.modelcontextprotocol/protocolVersion":"2099\u002d01-01"}}}"#;
+        "io.modelcontextprotocol/protocolVersion":"2025\u002d11-25"}}}"#;
     let message = read(body.as_bytes(), DEPTH).expect("the body is a message");
-    let refusal = classify(message, &Mirrored::default()).expect_err("the version is unknown");
+    let refusal = classify(message, &Mirrored::default()).expect_err("the version is old");
     assert_eq!(refusal.fault, Fault::VersionUnsupported);
-    assert_eq!(refusal.requested.as_deref(), Some(&br#""2099\u002d01-01""#[..]));
+    assert_eq!(refusal.requested.as_deref(), Some(&br#""2025\u002d11-25""#[..]));
 }
 
 /// RC-4: `Mcp-Method`, `Mcp-Name` and `Mcp-Param-*` of a modern request agree with its body.
