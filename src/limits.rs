@@ -55,6 +55,12 @@ pub const LINGER_BYTES_MAX: usize = 1024 * KIB;
 /// How long a connection whose body nobody wants is read on.
 pub const LINGER: Duration = Duration::from_secs(1);
 
+/// How long a shard that drains waits for handshakes under way once nobody can begin another.
+pub const HANDSHAKE_GRACE: Duration = Duration::from_millis(20);
+
+/// How long a client that connected just before or while a shard drains has for its request.
+pub const FIRST_REQUEST_GRACE: Duration = Duration::from_secs(1);
+
 /// Messages waiting for one shard.
 pub const MESH_QUEUE_MAX: usize = 1024;
 

@@ -1,6 +1,7 @@
 //! The front door: accepts connections on one shard and runs their exchanges one after the other.
 
 use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 use monoio::io::Canceller;
@@ -8,7 +9,10 @@ use monoio::net::TcpStream;
 
 use crate::http::body::Framing;
 use crate::http::head::{EndFinder, HeadError, read_request};
-use crate::limits::{ACCEPT_PAUSE, HEAD_READ_BYTES, LINGER, LINGER_BYTES_MAX, SWEEP_PERIOD};
+use crate::limits::{
+    ACCEPT_PAUSE, FIRST_REQUEST_GRACE, HANDSHAKE_GRACE, HEAD_READ_BYTES, LINGER, LINGER_BYTES_MAX,
+    SWEEP_PERIOD,
+};
 use crate::mcp::fault::Fault;
 use crate::net::listener::Listener;
 use crate::net::stream::split;
@@ -30,12 +34,23 @@ pub async fn accept(state: Rc<State>, listener: Listener, canceller: Rc<AcceptEn
     while !state.is_draining.get() {
         let bound = state.options.limits.connections_max;
         state.connections.fewer_than_unless(bound, || state.is_draining.get()).await;
-        accept_one(&state, &listener, &canceller).await;
+        // The end of a full shard interrupts no accept, so none may begin.
+        if !state.is_draining.get() {
+            accept_one(&state, &listener, &canceller).await;
+        }
     }
     // Connections that the kernel has completed already would be reset with the socket.
     canceller.end_after_grace();
     while !canceller.is_over() {
         accept_one(&state, &listener, &canceller).await;
+    }
+    // And one that is completed between the last look and the end of the socket too.
+    if let Err(error) = listener.refuse_new() {
+        tracing::debug!(%error, "clients go on connecting");
+    }
+    monoio::time::sleep(HANDSHAKE_GRACE).await;
+    while let Ok((stream, peer)) = listener.accept_waiting() {
+        start(&state, stream, peer);
     }
     listener.stop();
 }
@@ -76,18 +91,7 @@ impl AcceptEnd {
 async fn accept_one(state: &Rc<State>, listener: &Listener, end: &AcceptEnd) {
     let handle = end.canceller.borrow().handle();
     match listener.accept(handle).await {
-        Ok((stream, peer)) => {
-            state.counters.count(Event::Connection);
-            let pass = state.connections.enter();
-            let state = Rc::clone(state);
-            monoio::spawn(async move {
-                let _pass = pass;
-                if let Err(panic) = contain(serve(&state, stream, peer.ip())).await {
-                    state.counters.count(Event::Panic);
-                    tracing::error!(message = panic.message(), "an exchange panicked");
-                }
-            });
-        }
+        Ok((stream, peer)) => start(state, stream, peer),
         Err(error) if is_out_of_descriptors(&error) => {
             state.counters.count(Event::AcceptPaused);
             tracing::warn!(%error, "accepting pauses");
@@ -96,6 +100,20 @@ async fn accept_one(state: &Rc<State>, listener: &Listener, end: &AcceptEnd) {
         // Cancelled, or the connection was gone before it was taken.
         Err(error) => tracing::debug!(%error, "nothing accepted"),
     }
+}
+
+/// Starts to serve one connection.
+fn start(state: &Rc<State>, stream: TcpStream, peer: SocketAddr) {
+    state.counters.count(Event::Connection);
+    let pass = state.connections.enter();
+    let state = Rc::clone(state);
+    monoio::spawn(async move {
+        let _pass = pass;
+        if let Err(panic) = contain(serve(&state, stream, peer.ip())).await {
+            state.counters.count(Event::Panic);
+            tracing::error!(message = panic.message(), "an exchange panicked");
+        }
+    });
 }
 
 /// Accepting would fail again at once, as often as it is tried.
@@ -111,8 +129,9 @@ async fn serve(state: &State, stream: TcpStream, address: std::net::IpAddr) {
         return;
     };
     let mut client = Client::new(reader, writer, state.waits.register(), address);
+    let mut turn = Turn::First;
     loop {
-        let outcome = match read_head(state, &mut client).await {
+        let outcome = match read_head(state, &mut client, turn).await {
             // Boxed: an exchange is large, and most connections are idle.
             Ok(request) => Box::pin(exchange(state, &mut client, request)).await,
             Err(Some(fault)) => {
@@ -127,16 +146,34 @@ async fn serve(state: &State, stream: TcpStream, address: std::net::IpAddr) {
         if outcome == Outcome::Close {
             break;
         }
+        turn = Turn::Later;
     }
     linger(state, &mut client).await;
 }
 
+/// Which request of a connection is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// The first: it is on its way, or the client would not have connected.
+    First,
+    /// Another one, if the client has any.
+    Later,
+}
+
 /// Reads the next head; `None` when the client is done.
-async fn read_head(state: &State, client: &mut Client) -> Result<Request, Option<Fault>> {
+async fn read_head(
+    state: &State,
+    client: &mut Client,
+    turn: Turn,
+) -> Result<Request, Option<Fault>> {
     let limits = &state.options.limits;
     let idle_deadline = state.clock.deadline(limits.client_idle);
-    let mut buffer =
-        client.receive(idle_deadline, Idle::Yes, HEAD_READ_BYTES).await.map_err(|_| None)?;
+    let mut received = client.receive(idle_deadline, Idle::Yes, HEAD_READ_BYTES).await;
+    if received == Err(ReceiveError::Drained) && turn == Turn::First {
+        let deadline = state.clock.deadline(FIRST_REQUEST_GRACE);
+        received = client.receive(deadline, Idle::No, HEAD_READ_BYTES).await;
+    }
+    let mut buffer = received.map_err(|_| None)?;
     let deadline = state.clock.deadline(limits.head_timeout);
     let mut finder = EndFinder::default();
     let head_bytes = loop {

@@ -1,7 +1,10 @@
 //! A raw client: sends the bytes it is given and takes answers apart.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use socket2::{Domain, Socket, Type};
 
 use super::SOON;
 
@@ -43,7 +46,27 @@ impl Answer {
 impl Client {
     /// Connects.
     pub(crate) fn connect(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect_timeout(&address, SOON).expect("the proxy accepts");
+        Self::over(TcpStream::connect_timeout(&address, SOON).expect("the proxy accepts"))
+    }
+
+    /// Connects from an address of the loopback network.
+    pub(crate) fn connect_from(source: Ipv4Addr, address: SocketAddr) -> Self {
+        let socket = socket();
+        socket.bind(&SocketAddr::from((source, 0)).into()).expect("it is of this machine");
+        socket.connect(&address.into()).expect("the proxy accepts");
+        Self::over(socket.into())
+    }
+
+    /// Connects with a small receive buffer, so that the proxy soon waits for a client that does
+    /// not read.
+    pub(crate) fn connect_narrow(address: SocketAddr) -> Self {
+        let socket = socket();
+        socket.set_recv_buffer_size(4096).expect("an option can be set");
+        socket.connect(&address.into()).expect("the proxy accepts");
+        Self::over(socket.into())
+    }
+
+    fn over(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(SOON)).expect("a time-out can be set");
         stream.set_write_timeout(Some(SOON)).expect("a time-out can be set");
         stream.set_nodelay(true).expect("an option can be set");
@@ -114,6 +137,17 @@ impl Client {
         self.received.is_empty() && !self.fill()
     }
 
+    /// Waits this long for the proxy to say something or to close.
+    pub(crate) fn hears_within(&self, time: Duration) -> bool {
+        let set = |time| {
+            self.stream.set_read_timeout(Some(time)).expect("a time-out can be set");
+        };
+        set(time);
+        let peeked = self.stream.peek(&mut [0]);
+        set(SOON);
+        !peeked.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+    }
+
     /// Reads to the end of the connection.
     pub(crate) fn rest(&mut self) -> Vec<u8> {
         while self.fill() {}
@@ -155,6 +189,15 @@ impl Client {
             Err(error) => panic!("nothing came: {error}; so far {:?}", self.text()),
         }
     }
+}
+
+fn socket() -> Socket {
+    Socket::new(Domain::IPV4, Type::STREAM, None).expect("sockets can be made")
+}
+
+/// One request without a body, with these field lines (each ending in CRLF) added.
+pub(crate) fn bare(method: &str, fields: &str) -> String {
+    format!("{method} /mcp HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n")
 }
 
 /// One POST of a JSON body, with these field lines (each ending in CRLF) added.

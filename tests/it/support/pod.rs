@@ -71,13 +71,19 @@ impl Pod {
 
     /// A pod that answers each JSON-RPC request properly, with its id and its own port as result.
     pub(crate) fn proper() -> Self {
-        Self::scripted(|received, stream| {
-            let port = stream.local_addr().expect("it is connected").port();
-            let id = serde_json::from_str::<serde_json::Value>(&received.body)
-                .map_or(serde_json::Value::Null, |message| message["id"].clone());
-            let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"port":{port}}}}}"#);
-            stream.write_all(json(&body).as_bytes()).is_ok()
-        })
+        Self::scripted(answer_properly)
+    }
+
+    /// A proper pod that answers one request for each word it is given.
+    pub(crate) fn on_word() -> (Self, Sender<()>) {
+        let (word, given) = mpsc::channel();
+        #[expect(clippy::disallowed_types, reason = "the connections of a pod are threads")]
+        let given = std::sync::Mutex::new(given);
+        let pod = Self::scripted(move |received, stream| {
+            let given = given.lock().expect("no script panics").recv();
+            given.is_ok() && answer_properly(received, stream)
+        });
+        (pod, word)
     }
 
     /// Where it listens.
@@ -88,6 +94,11 @@ impl Pod {
     /// The next request that reached it.
     pub(crate) fn received(&self) -> Received {
         self.received.recv_timeout(SOON).expect("a request reaches the pod")
+    }
+
+    /// The next request, if one has reached it already.
+    pub(crate) fn try_received(&self) -> Option<Received> {
+        self.received.try_recv().ok()
     }
 
     /// Asserts that no request has reached it that was not taken with `received`.
@@ -118,6 +129,14 @@ pub(crate) fn chunk(data: &str) -> String {
 pub(crate) fn reset(stream: &TcpStream) {
     let socket = socket2::SockRef::from(stream);
     socket.set_linger(Some(std::time::Duration::ZERO)).expect("an option can be set");
+}
+
+fn answer_properly(received: &Received, stream: &mut TcpStream) -> bool {
+    let port = stream.local_addr().expect("it is connected").port();
+    let id = serde_json::from_str::<serde_json::Value>(&received.body)
+        .map_or(serde_json::Value::Null, |message| message["id"].clone());
+    let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"port":{port}}}}}"#);
+    stream.write_all(json(&body).as_bytes()).is_ok()
 }
 
 fn serve(mut stream: TcpStream, script: &Script, sender: &Sender<Received>) {

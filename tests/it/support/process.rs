@@ -1,6 +1,6 @@
 //! The built proxy as a child process.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
@@ -26,8 +26,14 @@ impl Ringgate {
     pub(crate) fn start(arguments: &[&str]) -> Self {
         let mut all = vec!["--listen", "127.0.0.1:0"];
         all.extend_from_slice(arguments);
-        let mut child = Command::new(env!("CARGO_BIN_EXE_ringgate"))
-            .args(&all)
+        Self::start_under(&[], &all)
+    }
+
+    /// Starts the proxy through a program that turns into the command behind its own arguments,
+    /// and waits until it listens.
+    pub(crate) fn start_under(wrapper: &[&str], all: &[&str]) -> Self {
+        let mut child = command(wrapper)
+            .args(all)
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -90,6 +96,23 @@ impl Ringgate {
         }
     }
 
+    /// Waits until its standard error has `count` lines with `part`.
+    pub(crate) fn wait_for_lines(&mut self, part: &str, count: usize) {
+        let deadline = Instant::now() + SOON;
+        let has_part = |line: &&String| line.contains(part);
+        while self.seen.iter().filter(has_part).count() < count {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let line = self.lines.recv_timeout(left);
+            self.seen.push(line.unwrap_or_else(|_| panic!("too few lines with {part:?}")));
+        }
+    }
+
+    /// All that it said, once it has ended.
+    pub(crate) fn said(&mut self) -> String {
+        self.seen.extend(self.lines.iter());
+        self.seen.join("\n")
+    }
+
     /// Sends a signal.
     pub(crate) fn signal(&self, signal: Signal) {
         let id = Pid::from_raw(i32::try_from(self.child.id()).expect("a process id is an i32"));
@@ -124,6 +147,61 @@ impl Drop for Ringgate {
             let is_loud = line.contains(" WARN ") || line.contains(" ERROR ");
             let is_announced = self.announced.iter().any(|part| line.contains(part));
             assert!(!is_loud || is_announced, "an unannounced line in the log: {line}");
+        }
+    }
+}
+
+/// What a command that ended by itself said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// Its exit status.
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Runs the binary, through a wrapper as in [`Ringgate::start_under`], to its end.
+pub(crate) fn run_under(wrapper: &[&str], arguments: &[&str], input: &str) -> Ended {
+    let mut child = command(wrapper)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the built binary starts");
+    let mut stdin = child.stdin.take().expect("standard input is piped");
+    // A command that does not read may have ended already.
+    stdin.write_all(input.as_bytes()).unwrap_or_default();
+    drop(stdin);
+    let deadline = Instant::now() + SOON;
+    while child.try_wait().expect("the child can be waited for").is_none() {
+        if deadline < Instant::now() {
+            child.kill().unwrap_or_default();
+            panic!("ringgate {arguments:?} does not end");
+        }
+        std::thread::yield_now();
+    }
+    let output = child.wait_with_output().expect("the child has ended");
+    Ended {
+        code: output.status.code(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Runs the binary to its end.
+pub(crate) fn run(arguments: &[&str], input: &str) -> Ended {
+    run_under(&[], arguments, input)
+}
+
+fn command(wrapper: &[&str]) -> Command {
+    let binary = env!("CARGO_BIN_EXE_ringgate");
+    match wrapper {
+        [] => Command::new(binary),
+        [program, arguments @ ..] => {
+            let mut command = Command::new(program);
+            command.args(arguments).arg(binary);
+            command
         }
     }
 }
