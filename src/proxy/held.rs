@@ -55,19 +55,26 @@ impl Reservation {
         self.bytes += bytes;
         Poll::Ready(())
     }
-}
 
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        if self.bytes == 0 {
+    /// Gives `bytes` back, or all if there are fewer.
+    pub fn shrink(&mut self, bytes: u64) {
+        let bytes = bytes.min(self.bytes);
+        if bytes == 0 {
             return;
         }
-        self.budget.free.set(self.budget.free.get() + self.bytes);
+        self.bytes -= bytes;
+        self.budget.free.set(self.budget.free.get() + bytes);
         // All look again: which of them fits hangs on how much each wants.
         let waiting = std::mem::take(&mut *self.budget.waiting.borrow_mut());
         for waker in waiting {
             waker.wake();
         }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.shrink(self.bytes);
     }
 }
 
@@ -85,8 +92,10 @@ mod tests {
         let mut second = budget.reservation();
         assert!(second.poll_grow(&mut context, 40).is_pending());
         assert!(second.poll_grow(&mut context, 30).is_ready());
+        first.shrink(50);
+        assert!(second.poll_grow(&mut context, 50).is_ready());
         drop(first);
-        assert!(second.poll_grow(&mut context, 70).is_ready());
+        assert!(second.poll_grow(&mut context, 20).is_ready());
         drop(second);
         assert_eq!(budget.free_bytes(), 100);
     }

@@ -41,33 +41,37 @@ pub(super) async fn pump(
     bound: &Bound,
     mut reply: Reply,
 ) -> Result<Persistence, Cut> {
-    let session = reply.head.fields.value(&reply.buffer, Known::McpSessionId);
-    let opened = (reply.upstream.pod, session);
-    open_session(state, client, bound, opened).await.map_err(Cut::Fault)?;
     let limits = &state.options.limits;
     let watch = Watch::of(&bound.received);
     let framing = reception.stream_framing();
     let persistence = reception.persistence(state, client, framing);
-    let awaited = Awaited::new(bound.asked());
+    let mut head = Vec::with_capacity(reply.buffer.len() + 256);
+    let parts = (&reply.head, &reply.buffer[..]);
+    reception.write_head(state, client, parts, Checked::Yes, framing, &mut head);
+    let mut chunk = reply.buffer.split_off(reply.head.bytes);
     let mut relay = Relay {
         decoder: Decoder::new(reply.head.framing),
-        stream: EventStream::new(awaited, limits),
+        stream: EventStream::new(Awaited::new(bound.asked()), limits),
         held: Vec::new(),
         framing,
     };
-    let mut out = Vec::with_capacity(reply.buffer.len() + 256);
-    let head = (&reply.head, &reply.buffer[..]);
-    reception.write_head(state, client, head, Checked::Yes, framing, &mut out);
-    let mut chunk = reply.buffer.split_off(reply.head.bytes);
+    // What is ready to leave; empty once it has left.
+    let mut out = head;
+    let mut phase = if opens_session(bound, &reply) { Phase::Opening } else { Phase::Flowing };
     loop {
         let next = relay.take(state, &chunk, &mut out);
-        if next != Next::More {
-            relay.end(state, next, &mut out);
+        if phase == Phase::Opening {
+            phase = open(state, client, bound, &reply, (&relay, next, out.len())).await?;
         }
-        if !out.is_empty() {
-            let deadline = state.clock.deadline(limits.body_timeout);
-            out = client.send_back(out, deadline).await.map_err(|_| Cut::Client)?;
-            out.clear();
+        if phase == Phase::Flowing {
+            if next != Next::More {
+                relay.end(state, next, &mut out);
+            }
+            if !out.is_empty() {
+                let deadline = state.clock.deadline(limits.body_timeout);
+                out = client.send_back(out, deadline).await.map_err(|_| Cut::Client)?;
+                out.clear();
+            }
         }
         match next {
             Next::More => {}
@@ -79,18 +83,64 @@ pub(super) async fn pump(
         }
         let deadline = state.clock.deadline(limits.stream_idle);
         let received = reply.upstream.next(client, deadline, watch, BODY_READ_BYTES).await;
-        chunk = match received {
-            Ok(bytes) if !bytes.is_empty() => bytes,
-            Ok(_) if relay.decoder.end().is_ok() => Vec::new(),
-            Ok(_) => {
-                return relay.cut(state, client, Fault::UpstreamClosed, persistence).await;
+        let fault = match received {
+            Ok(bytes) if !bytes.is_empty() => {
+                chunk = bytes;
+                continue;
             }
-            Err(Cut::Fault(fault)) => return relay.cut(state, client, fault, persistence).await,
+            Ok(_) if relay.decoder.end().is_ok() => {
+                relay.decoder = Decoder::new(Framing::None);
+                chunk = Vec::new();
+                continue;
+            }
+            Ok(_) => Fault::UpstreamClosed,
+            Err(Cut::Fault(fault)) => fault,
             Err(Cut::Client) => return Err(Cut::Client),
         };
-        if chunk.is_empty() {
-            relay.decoder = Decoder::new(Framing::None);
+        return match phase {
+            Phase::Opening => Err(Cut::Fault(fault)),
+            Phase::Flowing => relay.cut(state, client, fault, persistence).await,
+        };
+    }
+}
+
+/// Whether what is released leaves at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Not yet: the head names a session, and `initialize` is not answered. The id of a session
+    /// must not leave before it is proved (SG-1), and until then a fault is a whole answer.
+    Opening,
+    /// It does (HT-4).
+    Flowing,
+}
+
+/// Whether the head of the stream names a session that the stream has still to prove.
+fn opens_session(bound: &Bound, reply: &Reply) -> bool {
+    bound.received.call.as_ref().is_some_and(|call| call.is_initialize)
+        && reply.head.fields.has_any(&[Known::McpSessionId])
+}
+
+/// Opens the session once its request is answered.
+async fn open(
+    state: &State,
+    client: &Client,
+    bound: &Bound,
+    reply: &Reply,
+    (relay, next, held_bytes): (&Relay, Next, usize),
+) -> Result<Phase, Cut> {
+    if relay.stream.is_answered() {
+        let session = reply.head.fields.value(&reply.buffer, Known::McpSessionId);
+        let opened = (reply.upstream.pod, session);
+        open_session(state, client, bound, opened).await.map_err(Cut::Fault)?;
+        return Ok(Phase::Flowing);
+    }
+    match next {
+        Next::More if state.options.limits.event_bytes_max < held_bytes => {
+            Err(Cut::Fault(Fault::UpstreamEventTooLarge))
         }
+        Next::More => Ok(Phase::Opening),
+        Next::Whole => Err(Cut::Fault(Fault::UpstreamNoAnswer)),
+        Next::Cut(fault) => Err(Cut::Fault(fault)),
     }
 }
 

@@ -1,6 +1,8 @@
 //! A JSON answer: held as it was received, checked as it arrives, sent when it is proved (RV-1,
 //! RV-7 to RV-10). The chunks are not copied to be checked.
 
+use std::task::Poll;
+
 use super::super::client::Client;
 use super::super::forward::{Cut, Reply, Watch};
 use super::super::guard::{Bound, open_session};
@@ -91,11 +93,7 @@ async fn hold(
     let mut reservation = state.held.reservation();
     while !check.decoder.is_done() {
         let capacity = check.read_bytes(reply.head.framing);
-        let wait_deadline = state.clock.deadline(limits.held_wait);
-        let grow =
-            |context: &mut std::task::Context<'_>| reservation.poll_grow(context, capacity as u64);
-        let granted = client.wait.until(wait_deadline, Idle::No, grow).await;
-        granted.map_err(|_| Cut::Fault(Fault::Overloaded))?;
+        reserve(state, client, watch, &mut reservation, capacity as u64).await?;
         let deadline = state.clock.deadline(limits.upstream_read_timeout);
         let mut chunk = reply.upstream.next(client, deadline, watch, capacity).await?;
         if chunk.is_empty() {
@@ -104,11 +102,54 @@ async fn hold(
         }
         let end = check.take(&mut chunk, 0).map_err(|error| error.cut(refuse))?;
         chunk.truncate(end);
-        chunks.push(chunk);
+        let kept_bytes = keep(&mut chunks, chunk);
+        reservation.shrink(capacity.saturating_sub(kept_bytes) as u64);
     }
     let Check { checker, mut awaited, bytes, .. } = check;
     checker.finish(&mut awaited).map_err(refuse)?;
     Ok(Held { first: start..end, chunks, bytes, _reservation: reservation })
+}
+
+/// Waits until the budget has room for `bytes` more, or the client goes away.
+async fn reserve(
+    state: &State,
+    client: &mut Client,
+    watch: Watch,
+    reservation: &mut Reservation,
+    bytes: u64,
+) -> Result<(), Cut> {
+    let Client { wait, inbound, .. } = client;
+    let deadline = state.clock.deadline(state.options.limits.held_wait);
+    let granted = wait
+        .until(deadline, Idle::No, |context| {
+            if reservation.poll_grow(context, bytes).is_ready() {
+                return Poll::Ready(Ok(()));
+            }
+            if watch == Watch::Yes && inbound.poll_gone(context).is_ready() {
+                return Poll::Ready(Err(Cut::Client));
+            }
+            Poll::Pending
+        })
+        .await;
+    granted.unwrap_or(Err(Cut::Fault(Fault::Overloaded)))
+}
+
+/// Keeps a chunk as it is, unless most of its buffer is empty and the one before has room for it:
+/// a body that comes in small pieces must not hold a read buffer for each. Returns the size of the
+/// buffer that is held more than before.
+fn keep(chunks: &mut Vec<Vec<u8>>, chunk: Vec<u8>) -> usize {
+    let is_sparse = chunk.len() <= chunk.capacity() / 2;
+    match chunks.last_mut() {
+        Some(last) if is_sparse && chunk.len() <= last.capacity() - last.len() => {
+            last.extend_from_slice(&chunk);
+            0
+        }
+        Some(_) | None => {
+            let held_bytes = chunk.capacity();
+            chunks.push(chunk);
+            held_bytes
+        }
+    }
 }
 
 /// The check of one body.

@@ -133,15 +133,29 @@ fn is_two_endpoint(request: &Request) -> bool {
 /// there.
 fn leaks_credentials(request: &Request, reply: &Reply) -> bool {
     let credentials = [Known::Authorization, Known::Cookie, Known::McpSessionId];
-    let has_credentials = request.head.fields.has_any(&credentials);
-    let location = reply.head.fields.value(&reply.buffer, Known::Location).unwrap_or_default();
-    let authority = location
-        .iter()
-        .position(|byte| *byte == b':')
-        .and_then(|colon| location.get(colon + 1..))
-        .or(Some(location))
-        .and_then(|rest| rest.strip_prefix(b"//"))
-        .and_then(|rest| rest.split(|byte| matches!(byte, b'/' | b'?' | b'#' | b'\\')).next());
     let host = request.value(Known::Host).unwrap_or_default();
-    has_credentials && authority.is_some_and(|authority| !authority.eq_ignore_ascii_case(host))
+    let mut locations = reply.head.fields.values(&reply.buffer, Known::Location);
+    request.head.fields.has_any(&credentials)
+        && locations.any(|location| leads_elsewhere(location, host))
+}
+
+/// Whether a client may take `location` for a reference to another authority than `host`. Clients
+/// that follow the WHATWG URL standard take backslashes for slashes, any number of them after a
+/// scheme, and drop tabs.
+fn leads_elsewhere(location: &[u8], host: &[u8]) -> bool {
+    let is_slash = |byte: &u8| matches!(byte, b'/' | b'\\');
+    let is_of_scheme = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
+    let scheme_bytes = location.iter().take_while(|byte| is_of_scheme(byte)).count();
+    let has_scheme = scheme_bytes > 0 && location.get(scheme_bytes) == Some(&b':');
+    let rest = match location.get(scheme_bytes + 1..) {
+        Some(rest) if has_scheme => rest,
+        Some(_) | None => location,
+    };
+    let slashes_count = rest.iter().take_while(|byte| is_slash(byte)).count();
+    let authority = rest
+        .split(|byte| is_slash(byte) || matches!(byte, b'?' | b'#'))
+        .nth(slashes_count)
+        .unwrap_or_default();
+    let has_authority = has_scheme || slashes_count >= 2;
+    location.contains(&b'\t') || has_authority && !authority.eq_ignore_ascii_case(host)
 }
