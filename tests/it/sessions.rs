@@ -19,6 +19,9 @@ const SHARDS: [&str; 3] = ["1", "2", "3"];
 /// Connections that are spread by the kernel: so many that each shard gets some.
 const CONNECTIONS: usize = 24;
 
+/// So many that each of three pods issues one but for one run in a million.
+const SESSIONS: usize = 40;
+
 /// The id that a pod issues as its `index`-th.
 fn session_id(port: u16, index: usize) -> String {
     format!("{port}-{index}")
@@ -101,7 +104,7 @@ fn sessions_are_found_from_every_connection() {
     let check = |shards: &str, pods_count: usize| {
         let pods: Vec<Pod> = (0..pods_count).map(|_| session_pod("200 OK")).collect();
         let proxy = before(&pods, shards, &["--affinity-header", "X-User"]);
-        let sessions = (0..12).map(|user| {
+        let sessions = (0..SESSIONS).map(|user| {
             let mut client = Client::connect(proxy.address());
             open(&mut client, &format!("X-User: {user}\r\n"))
         });
@@ -119,7 +122,7 @@ fn sessions_are_found_from_every_connection() {
         }
         for pod in &pods {
             let port = pod.address().port();
-            let received = 12 * CONNECTIONS + 12;
+            let received = SESSIONS * CONNECTIONS + SESSIONS;
             let ids = (0..received).map_while(|_| pod.try_received());
             let ids: Vec<Received> = ids.collect();
             for received in &ids {
