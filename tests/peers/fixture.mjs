@@ -71,7 +71,11 @@ const isHostAllowed = localhostHostValidation();
 const isOriginAllowed = localhostOriginValidation();
 
 async function openSession(request, response, body) {
-    const session = { resumptions: 0 };
+    const session = {
+        resumptions: 0,
+        // Without streams the SDK would take the cut for the end of the exchange.
+        cutStream: (id) => onlyJson || session.transport.closeSSEStream(id),
+    };
     session.transport = new NodeStreamableHTTPServerTransport({
         sessionIdGenerator: randomUUID,
         enableJsonResponse: onlyJson,

@@ -5,7 +5,7 @@
 //   BASE=http://127.0.0.1:PORT node ts.mjs v1 legacy | v2 legacy | v2 modern
 
 import { CASES } from '../hostile/answers.mjs';
-import { loadSdk } from './sdk.mjs';
+import { isFromServer, isTimeout, loadSdk } from './sdk.mjs';
 
 const CALL_MS_MAX = 2500;
 // A call that waits for its time-out costs the group that long, so many wait together.
@@ -36,13 +36,11 @@ async function use(url) {
     return { ...seen, session };
 }
 
-/** Tells an error that the server sent from one that the client made up. */
-function judge({ code, message, constructor }) {
-    const isTimeout = code === -32001 || code === 'REQUEST_TIMEOUT';
-    if (isTimeout && /timed out/i.test(message)) {
+function judge(error) {
+    if (isTimeout(error)) {
         return 'hang';
     }
-    return ['McpError', 'ProtocolError'].includes(constructor.name) ? 'error' : 'rejected';
+    return isFromServer(error) ? 'error' : 'rejected';
 }
 
 async function runCase(name) {
