@@ -2,4 +2,6 @@
 #![expect(clippy::disallowed_methods, reason = "tests read the clock to bound their waits")]
 
 mod framing;
+mod hostile;
+mod peers;
 mod support;

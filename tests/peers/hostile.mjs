@@ -1,14 +1,15 @@
 // An upstream that shakes hands properly and then answers each call at `/CASE/mcp` with the broken
 // or unusual answer of that name; `hostile/answers.mjs` has them all.
 //
-//   [LEGACY=1] node hostile.mjs
+//   [LEGACY=1] node hostile.mjs [--list]
 //
+// With `--list` it prints the names of the cases instead, one a line, in the order of the tables.
 // With `LEGACY=1` it refuses `server/discover`, so that a client of both eras falls back to the
 // handshake. Uses no package, so nothing repairs what it says.
 
 import { createServer } from 'node:http';
 
-import { ANSWERS } from './hostile/answers.mjs';
+import { ANSWERS, CASES } from './hostile/answers.mjs';
 
 const CUT_AFTER_MS = 100;
 const speaksLegacyOnly = process.env.LEGACY === '1';
@@ -78,6 +79,10 @@ const server = createServer(async (request, response) => {
         response.writeHead(400).end();
     }
 });
-server.listen(0, '127.0.0.1', () => {
-    console.log(`listening on http://127.0.0.1:${server.address().port}`);
-});
+if (process.argv.includes('--list')) {
+    console.log(CASES.join('\n'));
+} else {
+    server.listen(0, '127.0.0.1', () => {
+        console.log(`listening on http://127.0.0.1:${server.address().port}`);
+    });
+}

@@ -1,11 +1,10 @@
 """Calls every case of the hostile server with a client of the Python SDK.
 
-    BASE=http://127.0.0.1:PORT python python.py v1 legacy < CASES
-    BASE=http://127.0.0.1:PORT python python.py v2 legacy|modern < CASES
+    BASE=http://127.0.0.1:PORT python python.py v1 legacy|v2 legacy|v2 modern CASE...
 
-CASES has one name a line. Prints one JSON line a case, in that order: what the caller saw of the
-answer, and whether the session could still be used afterwards (`"session": "alive"`). Each line of
-the SDK lives in its own virtual environment.
+Prints one JSON line a case, in the order given: what the caller saw of the answer, and whether the
+session could still be used afterwards (`"session": "alive"`). Each line of the SDK lives in its own
+virtual environment.
 """
 
 import asyncio
@@ -33,7 +32,7 @@ MADE_BY_CLIENT = (
     "server answered a request with",
 )
 
-LINE, ERA = sys.argv[1:]
+LINE, ERA, *CASES = sys.argv[1:]
 BASE = os.environ["BASE"]
 
 # The SDK reports broken answers as log lines, and here nearly all are broken.
@@ -119,9 +118,8 @@ async def run_case(name):
 
 
 async def main():
-    names = sys.stdin.read().split()
-    for first in range(0, len(names), CALLS_AT_ONCE):
-        group = names[first : first + CALLS_AT_ONCE]
+    for first in range(0, len(CASES), CALLS_AT_ONCE):
+        group = CASES[first : first + CALLS_AT_ONCE]
         for row in await asyncio.gather(*map(run_case, group)):
             print(json.dumps(row), flush=True)
 

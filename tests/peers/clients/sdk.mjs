@@ -1,8 +1,8 @@
 // The client halves of the two lines of the TypeScript SDK behind one face.
 
 /**
- * The client classes of one line, `v1` or `v2`, and three functions that the lines spell differently:
- * `callTool(client, name, args, options)`, `onRequest(client, method, answer)` and
+ * The client classes of one line, `v1` or `v2`, and three functions that the lines spell
+ * differently: `callTool(client, name, args, options)`, `onRequest(client, method, answer)` and
  * `onNotification(client, method, take)`.
  */
 export async function loadSdk(line) {

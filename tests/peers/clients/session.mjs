@@ -1,11 +1,11 @@
 // Holds a whole conversation with each of some servers, using a client of the TypeScript SDK, and
-// prints what it saw, so that a conversation held directly can be compared with one through a proxy.
+// prints what it saw, so that one held directly can be compared with one through a proxy.
 //
 //   node session.mjs v1 legacy|v2 legacy|v2 modern NAME=URL...
 //
 // Prints sorted lines, `NAME<TAB>what`, without anything that differs from run to run. It calls each
-// tool of `calls.json` that a server offers. In the handshake revisions it also waits for an event on
-// the stream it opened with GET, has a cut stream resumed, and ends the session.
+// tool of `calls.json` that a server offers. In the handshake revisions it also waits for an event
+// on the stream it opened with GET, has a cut stream resumed, and ends the session.
 
 import { readFile } from 'node:fs/promises';
 

@@ -1,17 +1,16 @@
 // Calls every case of the hostile server with a client of the TypeScript SDK and prints one JSON
-// line a case, in the order of the cases: what the caller saw of the answer, and whether the session
-// could still be used afterwards (`"session": "alive"`).
+// line a case, in the order given: what the caller saw of the answer, and whether the session could
+// still be used afterwards (`"session": "alive"`).
 //
-//   BASE=http://127.0.0.1:PORT node ts.mjs v1 legacy | v2 legacy | v2 modern
+//   BASE=http://127.0.0.1:PORT node ts.mjs v1 legacy|v2 legacy|v2 modern CASE...
 
-import { CASES } from '../hostile/answers.mjs';
 import { isFromServer, isTimeout, loadSdk } from './sdk.mjs';
 
 const CALL_MS_MAX = 2500;
 // A call that waits for its time-out costs the group that long, so many wait together.
 const CALLS_AT_ONCE = 28;
 
-const [line, era] = process.argv.slice(2);
+const [line, era, ...cases] = process.argv.slice(2);
 const { Client, StreamableHTTPClientTransport, callTool } = await loadSdk(line);
 
 const options = era === 'modern' ? { versionNegotiation: { mode: 'auto' } } : {};
@@ -50,8 +49,8 @@ async function runCase(name) {
     return JSON.stringify({ case: name, ...seen, elapsed_ms });
 }
 
-for (let first = 0; first < CASES.length; first += CALLS_AT_ONCE) {
-    const group = CASES.slice(first, first + CALLS_AT_ONCE);
+for (let first = 0; first < cases.length; first += CALLS_AT_ONCE) {
+    const group = cases.slice(first, first + CALLS_AT_ONCE);
     console.log((await Promise.all(group.map(runCase))).join('\n'));
 }
 // A stream that was left open must not keep the process.
