@@ -1,10 +1,10 @@
 //! The proxy before an upstream whose answers real clients can't bear: with it in between, none of
 //! them may wait for an answer that never comes.
 //!
-//! What every client sees of every answer is recorded in `tests/peers/hostile.expected.tsv`, without
-//! the proxy and with it, and shown in `docs/hostile-upstreams.md`. With `UPDATE_EXPECT=1` both files
-//! are written anew from what is seen through the proxy, with `UPDATE_EXPECT=direct` the figures
-//! without it are measured anew as well.
+//! What every client sees of every answer is recorded in `tests/peers/hostile.expected.tsv`,
+//! without the proxy and with it, and shown in `docs/hostile-upstreams.md`. With `UPDATE_EXPECT=1`
+//! both files are written anew from what is seen through the proxy; with `UPDATE_EXPECT=direct` the
+//! figures without it are measured anew as well.
 
 use std::collections::BTreeMap;
 use std::fs;
