@@ -2,6 +2,7 @@
 //! script. Every wait has a deadline.
 
 pub(crate) mod client;
+pub(crate) mod peer;
 pub(crate) mod pod;
 pub(crate) mod process;
 
