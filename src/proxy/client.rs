@@ -4,9 +4,20 @@ use std::net::IpAddr;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use super::held::Reservation;
 use crate::limits::HEAD_READ_BYTES;
 use crate::net::stream::{Reader, Writer};
 use crate::shard::wait::{Idle, Interrupt, Wait};
+
+/// Whether a client that closes ends the exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watch {
+    /// It does (RC-6).
+    Yes,
+    /// It announced its last request, which is no MCP call, and may have closed its sending side
+    /// only; or its body is still to come, and reading that will tell.
+    No,
+}
 
 /// Whether part of the request at hand is still to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +101,35 @@ impl Client {
         }
     }
 
+    /// Waits until the budget has room for `bytes` more.
+    ///
+    /// # Errors
+    ///
+    /// [`ReceiveError::Gone`] if the client closes meanwhile and is watched, or
+    /// [`ReceiveError::Late`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn reserve(
+        &mut self,
+        reservation: &mut Reservation,
+        bytes: u64,
+        watch: Watch,
+        deadline: Instant,
+    ) -> Result<(), ReceiveError> {
+        let Self { wait, inbound, .. } = self;
+        let granted = wait
+            .until(deadline, Idle::No, |context| {
+                if reservation.poll_grow(context, bytes).is_ready() {
+                    return Poll::Ready(Ok(()));
+                }
+                inbound.poll_watched(context, watch).map(|()| Err(ReceiveError::Gone))
+            })
+            .await;
+        granted.unwrap_or(Err(ReceiveError::Late))
+    }
+
     /// Sends all of `bytes` by `deadline`.
     ///
     /// # Errors
@@ -151,6 +191,14 @@ impl Inbound {
                 self.has_ended = true;
                 Poll::Ready(None)
             }
+        }
+    }
+
+    /// Ready once the client has closed, if it is watched.
+    pub fn poll_watched(&mut self, context: &mut Context<'_>, watch: Watch) -> Poll<()> {
+        match watch {
+            Watch::Yes => self.poll_gone(context),
+            Watch::No => Poll::Pending,
         }
     }
 

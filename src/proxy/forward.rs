@@ -6,16 +6,16 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use super::client::{Client, Inbound, Unread};
+use super::client::{Client, Inbound, Unread, Watch};
 use super::gate::Request;
 use super::guard::{Bound, Route};
 use super::intake::{Body, Received};
 use super::respond::{Halt, Reception};
 use super::state::State;
-use crate::http::body::{Decoder, Framing, LAST_CHUNK, write_chunk_size};
+use crate::http::body::{Framing, LAST_CHUNK, write_chunk_size};
 use crate::http::compose::{Fate, write_field, write_fields, write_framing};
 use crate::http::field::Known;
 use crate::http::head::{
@@ -51,23 +51,11 @@ pub struct Upstream {
     _pass: Pass,
 }
 
-/// Whether a client that closes ends the exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Watch {
-    /// It does (RC-6).
-    Yes,
-    /// It announced its last request, which is no MCP call, and may have closed its sending side
-    /// only.
-    No,
-}
-
-impl Watch {
-    /// How to watch the client of this request.
-    #[must_use]
-    pub fn of(received: &Received) -> Self {
-        let is_last = received.admitted.request.head.persistence == Persistence::Close;
-        if is_last && received.call.is_none() { Self::No } else { Self::Yes }
-    }
+/// How to watch the client of this request.
+#[must_use]
+pub fn watch(received: &Received) -> Watch {
+    let is_last = received.admitted.request.head.persistence == Persistence::Close;
+    if is_last && received.call.is_none() { Watch::No } else { Watch::Yes }
 }
 
 /// Sends the request and reads the head of the answer.
@@ -85,16 +73,17 @@ pub async fn send(
     reception: &Reception,
     bound: &mut Bound,
 ) -> Result<Reply, Halt> {
-    let received = &mut bound.received;
-    let (connection, pod, pass) = match open(state, client, &bound.route).await {
-        Ok(opened) => opened,
-        Err(fault) => return Err(Halt::by_call(fault, received.call.as_ref())),
+    let Bound { received, route } = bound;
+    let halt = |cut, received: &Received| match cut {
+        Cut::Client => Halt::ClientGone,
+        Cut::Fault(fault) => Halt::by_call(fault, received.call.as_ref()),
     };
+    let opened = open(state, client, watch(received), route).await;
+    let (connection, pod, pass) = opened.map_err(|cut| halt(cut, received))?;
     let mut upstream = Upstream { connection, pod, is_sent: false, _pass: pass };
     match converse(state, client, reception, received, &mut upstream).await {
         Ok((head, buffer)) => Ok(Reply { head, buffer, upstream }),
-        Err(Cut::Client) => Err(Halt::ClientGone),
-        Err(Cut::Fault(fault)) => Err(Halt::by_call(fault, received.call.as_ref())),
+        Err(cut) => Err(halt(cut, received)),
     }
 }
 
@@ -110,9 +99,10 @@ pub enum Cut {
 /// A connection to the first of the pods that can be reached and is not full.
 async fn open(
     state: &State,
-    client: &Client,
+    client: &mut Client,
+    watch: Watch,
     route: &Route,
-) -> Result<(Connection, PodId, Pass), Fault> {
+) -> Result<(Connection, PodId, Pass), Cut> {
     let pods = match route {
         Route::Session(_, pod) => std::slice::from_ref(pod),
         Route::Preferred(pods) => pods.as_slice(),
@@ -127,33 +117,49 @@ async fn open(
             continue;
         }
         let pass = gate.enter();
-        if let Some(connection) = checkout(state, client, pod).await {
+        if let Some(connection) = checkout(state, client, watch, pod).await? {
             return Ok((connection, pod, pass));
         }
     }
-    Err(fault)
+    Err(Cut::Fault(fault))
 }
 
-async fn checkout(state: &State, client: &Client, pod: PodId) -> Option<Connection> {
+async fn checkout(
+    state: &State,
+    client: &mut Client,
+    watch: Watch,
+    pod: PodId,
+) -> Result<Option<Connection>, Cut> {
     let now = state.clock.coarse();
-    let had_idle = state.with_pool(pod, |pool| pool.idle_count())? > 0;
-    if let Some(connection) = state.with_pool(pod, |pool| pool.take(now))? {
-        return Some(connection);
+    let had_idle = state.with_pool(pod, |pool| pool.idle_count()).unwrap_or_default() > 0;
+    if let Some(connection) = state.with_pool(pod, |pool| pool.take(now)).flatten() {
+        return Ok(Some(connection));
     }
     if had_idle {
         state.counters.count(Event::UpstreamReopened);
     }
+    let Some(address) = state.pods.pod(pod).map(|pod| pod.address) else { return Ok(None) };
+    let Client { wait, inbound, .. } = client;
+    let mut connecting = pin!(connect(address));
     let deadline = state.clock.deadline(state.options.limits.connect_timeout);
-    let address = state.pods.pod(pod)?.address;
-    match client.wait.complete(deadline, connect(address)).await {
-        Ok(Ok((reader, writer))) => Some(Connection { reader, writer }),
-        Ok(Err(error)) => {
+    let connected = wait
+        .until(deadline, Idle::No, |context| {
+            if let Poll::Ready(result) = connecting.as_mut().poll(context) {
+                return Poll::Ready(Ok(result));
+            }
+            inbound.poll_watched(context, watch).map(|()| Err(Cut::Client))
+        })
+        .await;
+    match connected {
+        Ok(Ok(Ok((reader, writer)))) => Ok(Some(Connection { reader, writer })),
+        Ok(Ok(Err(error))) => {
             tracing::debug!(%error, %address, "a pod can't be reached");
-            None
+            Ok(None)
         }
+        Ok(Err(cut)) => Err(cut),
         Err(_) => {
             tracing::debug!(%address, "a pod takes too long to connect to");
-            None
+            Ok(None)
         }
     }
 }
@@ -165,7 +171,7 @@ async fn converse(
     received: &mut Received,
     upstream: &mut Upstream,
 ) -> Result<(ResponseHead, Vec<u8>), Cut> {
-    let watch = Watch::of(received);
+    let watch = watch(received);
     let is_mcp = received.call.is_some();
     let answer = transmit(state, client, received, upstream).await?;
     read_head(state, client, reception, (watch, is_mcp), upstream, answer).await
@@ -182,27 +188,41 @@ async fn transmit(
     let body_timeout = state.options.limits.body_timeout;
     let head = request_head(state, client, received, upstream.pod);
     let is_coming = matches!(received.body, Body::Coming(_));
+    let watch = watch(received);
     let Client { wait, inbound, unread, .. } = client;
     let Connection { reader, writer } = &mut upstream.connection;
     let mut early = Vec::new();
     let progress = || wait.extend(state.clock.deadline(body_timeout));
     let bytes_max = state.options.limits.request_bytes_max;
-    let mut upload = pin!(upload(head, received, inbound, writer, bytes_max, &progress));
-    let sent = wait
-        .until(state.clock.deadline(body_timeout), Idle::No, |context| {
+    let deadline = state.clock.deadline(body_timeout);
+    let mut listen = |context: &mut Context<'_>| match reader.poll_chunk(context, BODY_READ_BYTES) {
+        Poll::Ready(result) => {
+            early = result.unwrap_or_default();
+            Poll::Ready(Err(UploadError::Pod))
+        }
+        Poll::Pending => Poll::Pending,
+    };
+    let sent = if is_coming {
+        // Reading the body tells if the client goes.
+        let mut upload = pin!(stream(head, received, inbound, writer, bytes_max, &progress));
+        let poll = |context: &mut Context<'_>| match upload.as_mut().poll(context) {
+            Poll::Ready(result) => Poll::Ready(result),
+            Poll::Pending => listen(context),
+        };
+        wait.until(deadline, Idle::No, poll).await
+    } else {
+        let mut upload = pin!(upload(head, received, writer, &progress));
+        let poll = |context: &mut Context<'_>| {
             if let Poll::Ready(result) = upload.as_mut().poll(context) {
                 return Poll::Ready(result);
             }
-            match reader.poll_chunk(context, BODY_READ_BYTES) {
-                Poll::Ready(Ok(bytes)) => {
-                    early = bytes;
-                    Poll::Ready(Err(UploadError::Pod))
-                }
-                Poll::Ready(Err(_)) => Poll::Ready(Err(UploadError::Pod)),
-                Poll::Pending => Poll::Pending,
+            if let Poll::Ready(result) = listen(context) {
+                return Poll::Ready(result);
             }
-        })
-        .await;
+            inbound.poll_watched(context, watch).map(|()| Err(UploadError::Client))
+        };
+        wait.until(deadline, Idle::No, poll).await
+    };
     match sent {
         Ok(Ok(())) => {
             upstream.is_sent = true;
@@ -301,10 +321,7 @@ impl Upstream {
                     let closed = |_| Cut::Fault(Fault::UpstreamClosed);
                     return Poll::Ready(result.map_err(closed));
                 }
-                if watch == Watch::Yes && inbound.poll_gone(context).is_ready() {
-                    return Poll::Ready(Err(Cut::Client));
-                }
-                Poll::Pending
+                inbound.poll_watched(context, watch).map(|()| Err(Cut::Client))
             })
             .await;
         match next {
@@ -355,45 +372,39 @@ enum UploadError {
     TooLarge,
 }
 
+/// Sends a request whose body is there.
 async fn upload(
     mut head: Vec<u8>,
+    received: &mut Received,
+    writer: &mut Writer,
+    progress: &impl Fn(),
+) -> Result<(), UploadError> {
+    let pod = |_: io::Error| UploadError::Pod;
+    match &mut received.body {
+        Body::Gathered(body, _) if COPIED_ANSWER_BYTES_MAX < body.len() => {
+            let body = std::mem::take(body);
+            writer.send_vectored(vec![head, body], progress).await.map_err(pod)
+        }
+        body @ (Body::Inline(_) | Body::Gathered(..) | Body::Coming(_)) => {
+            head.extend_from_slice(body.bytes(&received.admitted.request));
+            writer.send(head).await.map(drop).map_err(pod)
+        }
+    }
+}
+
+/// Sends a request and passes its body on as it comes.
+async fn stream(
+    mut out: Vec<u8>,
     received: &mut Received,
     inbound: &mut Inbound,
     writer: &mut Writer,
     bytes_max: u64,
     progress: &impl Fn(),
 ) -> Result<(), UploadError> {
-    let pod = |_: io::Error| UploadError::Pod;
     let request = &mut received.admitted.request;
-    match &mut received.body {
-        Body::Inline(range) => {
-            head.extend_from_slice(request.buffer.get(range.clone()).unwrap_or_default());
-            writer.send(head).await.map(drop).map_err(pod)
-        }
-        Body::Gathered(body, _) if body.len() <= COPIED_ANSWER_BYTES_MAX => {
-            head.extend_from_slice(body);
-            writer.send(head).await.map(drop).map_err(pod)
-        }
-        Body::Gathered(body, _) => {
-            writer.send_vectored(vec![head, std::mem::take(body)], progress).await.map_err(pod)
-        }
-        Body::Coming(decoder) => {
-            let input = request.buffer.split_off(request.head.bytes);
-            let framing = request.head.framing;
-            stream(head, input, (decoder, framing), inbound, (writer, bytes_max), progress).await
-        }
-    }
-}
-
-/// Passes a body on as it comes.
-async fn stream(
-    mut out: Vec<u8>,
-    mut input: Vec<u8>,
-    (decoder, framing): (&mut Decoder, Framing),
-    inbound: &mut Inbound,
-    (writer, bytes_max): (&mut Writer, u64),
-    progress: &impl Fn(),
-) -> Result<(), UploadError> {
+    let Body::Coming(decoder) = &mut received.body else { return Ok(()) };
+    let framing = request.head.framing;
+    let mut input = request.buffer.split_off(request.head.bytes);
     let mut body_bytes = 0;
     loop {
         let mut rest = &input[..];

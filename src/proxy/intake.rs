@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::client::{Client, ReceiveError, Unread};
+use super::client::{Client, ReceiveError, Unread, Watch};
 use super::gate::{Admitted, Request};
 use super::held::Reservation;
 use super::options::Batches;
@@ -137,14 +137,11 @@ async fn gather(
             Err(ReceiveError::Late) => return Err(Halt::fault(Fault::RequestTimeout)),
             Err(ReceiveError::Gone | ReceiveError::Drained) => return Err(Halt::ClientGone),
         };
-        let grow = input.len() as u64;
-        client
-            .wait
-            .until(state.clock.deadline(limits.held_wait), Idle::No, |context| {
-                reservation.poll_grow(context, grow)
-            })
-            .await
-            .map_err(|_| Halt::fault(Fault::Overloaded))?;
+        let deadline = state.clock.deadline(limits.held_wait);
+        let bytes = input.len() as u64;
+        // The body is still to come: reading on will tell if the client goes.
+        let granted = client.reserve(&mut reservation, bytes, Watch::No, deadline).await;
+        granted.map_err(|_| Halt::fault(Fault::Overloaded))?;
     }
 }
 

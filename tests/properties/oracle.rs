@@ -163,6 +163,11 @@ fn is_message(text: &str, carrier: Carrier, waiting: &mut Waiting) -> bool {
     let is_id = id.is_some_and(|id| id.starts_with('"') || is_number(id));
     let is_call = members.of_name("method").is_some();
     let result = members.of_name("result");
+    let answer_names = [&b"jsonrpc"[..], b"id", b"result", b"error"];
+    let is_foreign = |(key, _): &(Vec<u8>, &str)| !answer_names.contains(&&key[..]);
+    if carrier == Carrier::Event && !is_call && members.0.iter().any(is_foreign) {
+        return false;
+    }
     match (result, members.of_name("error"), is_call) {
         (Some(result), None, false) => {
             result.starts_with('{') && is_id && id.is_some_and(|id| is_awaited(id, waiting))
@@ -279,6 +284,7 @@ impl<'a> Members<'a> {
             };
             let folded: String = key
                 .chars()
+                .take_while(|character| *character != '\0')
                 .map(|character| match character {
                     '\u{17f}' => 's',
                     '\u{212a}' => 'k',

@@ -40,6 +40,8 @@ pub(super) struct Envelope {
     member: Member,
     /// One bit for each [`Member`] seen in the object at hand.
     seen: u16,
+    /// The object at hand has a member that has no rule.
+    has_foreign: bool,
     id: Id,
     /// The requests that responses read so far answer.
     claimed: IdSet,
@@ -112,6 +114,7 @@ impl Envelope {
             form: Form::Unread,
             member: Member::Other,
             seen: 0,
+            has_foreign: false,
             id: Id::Absent,
             claimed: IdSet::default(),
         }
@@ -138,6 +141,7 @@ impl Envelope {
     fn begin_object(&mut self) -> Members {
         self.place = Place::Object;
         self.seen = 0;
+        self.has_foreign = false;
         self.id = Id::Absent;
         Members::Reported
     }
@@ -161,6 +165,12 @@ impl Envelope {
     }
 
     fn conclude_response(&mut self, awaited: &Awaited) -> Result<Message, Why> {
+        // One client drops such an event without a word and waits on. Such a body it rejects at
+        // once, and others read it, so bodies may have them.
+        let is_foreign = self.has_foreign || self.has(Member::Params);
+        if self.carrier == Carrier::Event && is_foreign {
+            return Err(Why::MemberForeign);
+        }
         match (self.id, awaited.asked()) {
             (Id::Absent, _) if self.has(Member::Result) => return Err(Why::IdMissing),
             (Id::Null, _) if self.has(Member::Result) => return Err(Why::IdInvalid),
@@ -275,6 +285,7 @@ impl Visitor for Reader<'_> {
         };
         envelope.member = member;
         if member == Member::Other {
+            envelope.has_foreign |= envelope.place == Place::Object;
             return Ok(());
         }
         if envelope.has(member) {

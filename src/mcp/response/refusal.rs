@@ -75,6 +75,9 @@ pub enum Why {
     /// Bytes that are not UTF-8.
     #[error("invalid UTF-8")]
     JsonUtf8,
+    /// A response in an event has a member that no response has.
+    #[error("a member that no response has")]
+    MemberForeign,
     /// `method` beside `result` or `error`: some clients take it for a request.
     #[error("a method beside a result or an error")]
     MethodBesideAnswer,
@@ -117,7 +120,7 @@ pub struct Refusal {
 
 impl Why {
     /// Every reason, in the order of its declaration.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::ArrayNotAsked,
         Self::ArrayEmpty,
         Self::KeyDuplicated,
@@ -140,6 +143,7 @@ impl Why {
         Self::JsonTruncated,
         Self::JsonUnexpected,
         Self::JsonUtf8,
+        Self::MemberForeign,
         Self::MethodBesideAnswer,
         Self::MethodInvalid,
         Self::NotObject,
@@ -177,6 +181,7 @@ impl Why {
             Self::JsonTruncated => "json_truncated",
             Self::JsonUnexpected => "json_unexpected",
             Self::JsonUtf8 => "json_utf8",
+            Self::MemberForeign => "member_foreign",
             Self::MethodBesideAnswer => "method_beside_answer",
             Self::MethodInvalid => "method_invalid",
             Self::NotObject => "not_object",
@@ -213,6 +218,7 @@ impl Why {
             | Self::ErrorNotObject
             | Self::IdMissing
             | Self::IdInvalid
+            | Self::MemberForeign
             | Self::MethodBesideAnswer
             | Self::MethodInvalid
             | Self::NotObject

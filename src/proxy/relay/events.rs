@@ -2,7 +2,7 @@
 //! HT-4). Once the stream has begun a fault is its last event (FA-4).
 
 use super::super::client::Client;
-use super::super::forward::{Cut, Reply, Watch};
+use super::super::forward::{Cut, Reply, watch};
 use super::super::guard::{Bound, open_session};
 use super::super::respond::{Checked, Reception, write_fault_event};
 use super::super::state::State;
@@ -42,7 +42,7 @@ pub(super) async fn pump(
     mut reply: Reply,
 ) -> Result<Persistence, Cut> {
     let limits = &state.options.limits;
-    let watch = Watch::of(&bound.received);
+    let watch = watch(&bound.received);
     let framing = reception.stream_framing();
     let persistence = reception.persistence(state, client, framing);
     let mut head = Vec::with_capacity(reply.buffer.len() + 256);

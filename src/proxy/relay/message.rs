@@ -1,10 +1,8 @@
 //! A JSON answer: held as it was received, checked as it arrives, sent when it is proved (RV-1,
 //! RV-7 to RV-10). The chunks are not copied to be checked.
 
-use std::task::Poll;
-
-use super::super::client::Client;
-use super::super::forward::{Cut, Reply, Watch};
+use super::super::client::{Client, ReceiveError};
+use super::super::forward::{Cut, Reply, watch};
 use super::super::guard::{Bound, open_session};
 use super::super::held::Reservation;
 use super::super::respond::{Checked, Reception};
@@ -15,7 +13,6 @@ use crate::http::head::Persistence;
 use crate::limits::{BODY_READ_BYTES, COPIED_ANSWER_BYTES_MAX, LARGE_READ_BYTES};
 use crate::mcp::fault::Fault;
 use crate::mcp::response::{Awaited, Carrier, Checker, Refusal};
-use crate::shard::wait::Idle;
 
 /// A checked body: what came behind the head, and the chunks after it.
 struct Held {
@@ -74,7 +71,7 @@ async fn hold(
     reply: &mut Reply,
 ) -> Result<Held, Cut> {
     let limits = &state.options.limits;
-    let watch = Watch::of(&bound.received);
+    let watch = watch(&bound.received);
     let mut check = Check {
         decoder: Decoder::new(reply.head.framing),
         checker: Checker::new(Carrier::Body, limits.json_depth_max),
@@ -93,7 +90,12 @@ async fn hold(
     let mut reservation = state.held.reservation();
     while !check.decoder.is_done() {
         let capacity = check.read_bytes(reply.head.framing);
-        reserve(state, client, watch, &mut reservation, capacity as u64).await?;
+        let deadline = state.clock.deadline(limits.held_wait);
+        let granted = client.reserve(&mut reservation, capacity as u64, watch, deadline).await;
+        granted.map_err(|error| match error {
+            ReceiveError::Gone | ReceiveError::Drained => Cut::Client,
+            ReceiveError::Late => Cut::Fault(Fault::Overloaded),
+        })?;
         let deadline = state.clock.deadline(limits.upstream_read_timeout);
         let mut chunk = reply.upstream.next(client, deadline, watch, capacity).await?;
         if chunk.is_empty() {
@@ -108,30 +110,6 @@ async fn hold(
     let Check { checker, mut awaited, bytes, .. } = check;
     checker.finish(&mut awaited).map_err(refuse)?;
     Ok(Held { first: start..end, chunks, bytes, _reservation: reservation })
-}
-
-/// Waits until the budget has room for `bytes` more, or the client goes away.
-async fn reserve(
-    state: &State,
-    client: &mut Client,
-    watch: Watch,
-    reservation: &mut Reservation,
-    bytes: u64,
-) -> Result<(), Cut> {
-    let Client { wait, inbound, .. } = client;
-    let deadline = state.clock.deadline(state.options.limits.held_wait);
-    let granted = wait
-        .until(deadline, Idle::No, |context| {
-            if reservation.poll_grow(context, bytes).is_ready() {
-                return Poll::Ready(Ok(()));
-            }
-            if watch == Watch::Yes && inbound.poll_gone(context).is_ready() {
-                return Poll::Ready(Err(Cut::Client));
-            }
-            Poll::Pending
-        })
-        .await;
-    granted.unwrap_or(Err(Cut::Fault(Fault::Overloaded)))
 }
 
 /// Keeps a chunk as it is, unless most of its buffer is empty and the one before has room for it:

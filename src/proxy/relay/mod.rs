@@ -98,8 +98,8 @@ fn treatment(
     if treatment == Treatment::Plain {
         return Ok(treatment);
     }
-    let coding = fields.value(buffer, Known::ContentEncoding);
-    if coding.is_some_and(|coding| !coding.eq_ignore_ascii_case(b"identity")) {
+    let mut codings = fields.values(buffer, Known::ContentEncoding);
+    if codings.any(|coding| !coding.eq_ignore_ascii_case(b"identity")) {
         return Err(Fault::UpstreamEncoded);
     }
     if let Framing::Length(bytes) = reply.head.framing

@@ -1,7 +1,7 @@
 //! An answer that is not MCP's to check: passed on as it comes, one read at a time.
 
 use super::super::client::Client;
-use super::super::forward::{Cut, Reply, Watch};
+use super::super::forward::{Cut, Reply, watch};
 use super::super::guard::Bound;
 use super::super::respond::{Checked, Reception};
 use super::super::state::State;
@@ -18,7 +18,7 @@ pub(super) async fn pump(
     mut reply: Reply,
 ) -> Result<Persistence, Cut> {
     let limits = &state.options.limits;
-    let watch = Watch::of(&bound.received);
+    let watch = watch(&bound.received);
     let framing = match reply.head.framing {
         // What HEAD and 304 say of the length is about another answer, and travels on.
         Framing::None => reply.head.declared.unwrap_or(Framing::None),

@@ -1,6 +1,6 @@
 //! A raw client: sends the bytes it is given and takes answers apart.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Error, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -146,6 +146,18 @@ impl Client {
         let peeked = self.stream.peek(&mut [0]);
         set(SOON);
         !peeked.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+    }
+
+    /// Whether nothing comes for so long.
+    pub(crate) fn is_silent_for(&mut self, time: Duration) -> bool {
+        let limit = |stream: &TcpStream, time| {
+            stream.set_read_timeout(Some(time)).expect("a time-out can be set");
+        };
+        limit(&self.stream, time);
+        let peeked = self.stream.peek(&mut [0]);
+        limit(&self.stream, SOON);
+        let is_late = |error: &Error| error.kind() == ErrorKind::WouldBlock;
+        self.received.is_empty() && peeked.as_ref().is_err_and(is_late)
     }
 
     /// Reads to the end of the connection.

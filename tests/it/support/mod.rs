@@ -3,6 +3,7 @@
 
 pub(crate) mod client;
 pub(crate) mod peer;
+pub(crate) mod played;
 pub(crate) mod pod;
 pub(crate) mod process;
 

@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use super::SOON;
@@ -39,6 +40,7 @@ impl Received {
 pub(crate) struct Pod {
     address: SocketAddr,
     received: Receiver<Received>,
+    connections_count: Arc<AtomicUsize>,
 }
 
 /// What a script does with a request: answers on the stream. The connection is kept if it returns
@@ -54,13 +56,16 @@ impl Pod {
         let address = listener.local_addr().expect("it is bound");
         let script: Arc<Script> = Arc::new(script);
         let (sender, received) = mpsc::channel();
+        let connections_count = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&connections_count);
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
+                count.fetch_add(1, Ordering::SeqCst);
                 let (script, sender) = (Arc::clone(&script), sender.clone());
                 std::thread::spawn(move || serve(stream, &*script, &sender));
             }
         });
-        Self { address, received }
+        Self { address, received, connections_count }
     }
 
     /// A pod that answers each request with these bytes and keeps the connection.
@@ -89,6 +94,11 @@ impl Pod {
     /// Where it listens.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// How many connections it has accepted.
+    pub(crate) fn connections_count(&self) -> usize {
+        self.connections_count.load(Ordering::SeqCst)
     }
 
     /// The next request that reached it.
@@ -151,7 +161,8 @@ fn serve(mut stream: TcpStream, script: &Script, sender: &Sender<Received>) {
     stream.shutdown(Shutdown::Write).unwrap_or_default();
 }
 
-fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Received> {
+/// Reads one request; `None` at the end of the connection.
+pub(super) fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Received> {
     let end = loop {
         if let Some(end) = find(buffer, b"\r\n\r\n") {
             break end + 4;
