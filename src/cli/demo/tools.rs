@@ -1,4 +1,4 @@
-//! The tools of a demonstration pod, the same in both eras. Pure: what takes time is described only.
+//! The tools of a demonstration pod, the same in both eras. What takes time is only described here.
 
 use std::time::Duration;
 
