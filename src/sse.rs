@@ -129,8 +129,9 @@ impl Scanner {
 
     /// Reads on in `input` up to the end of the next step, and returns how many bytes that took.
     ///
-    /// Without a step all of `input` was taken; a step may take no byte. Call it again with the rest, then with the bytes
-    /// that follow: only how data is split into pieces depends on the cuts.
+    /// Without a step all of `input` was taken; a step may take no byte. Call it again with the
+    /// rest, then with the bytes that follow: only how data is split into pieces depends on the
+    /// cuts.
     pub fn next<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Step<'a>>) {
         let mut cursor = Cursor { input, at: 0 };
         while let Some(&byte) = input.get(cursor.at) {

@@ -1,5 +1,5 @@
-//! The flags of every limit (LM-1). Names and defaults are those of [`Limits`]; `docs/configuration.md`
-//! lists them.
+//! The flags of every limit (LM-1). Names and defaults are those of [`Limits`];
+//! `docs/configuration.md` lists them.
 
 use std::time::Duration;
 
@@ -36,7 +36,8 @@ pub struct LimitArgs {
     #[arg(long, value_name = "BYTES", default_value = "100MiB", value_parser = bytes(1, TIB))]
     pub max_response_bytes: u64,
     /// Most bytes of unchecked bodies held by one shard.
-    #[arg(long, value_name = "BYTES", default_value = "512MiB", value_parser = bytes(LEAST_HELD, TIB))]
+    #[arg(long, value_name = "BYTES", default_value = "512MiB")]
+    #[arg(value_parser = bytes(LEAST_HELD, TIB))]
     pub held_bytes_max: u64,
     /// Largest event of an event stream.
     #[arg(long, value_name = "BYTES", default_value = "4MiB", value_parser = bytes(64, GIB))]

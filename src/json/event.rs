@@ -34,7 +34,8 @@ pub enum Members {
 /// The raw text of a key or scalar. The same whatever the cuts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Text<'a> {
-    /// The whole token, at most [`JSON_CAPTURE_BYTES_MAX`] bytes, valid UTF-8, escapes untouched.
+    /// The whole token, at most [`JSON_CAPTURE_BYTES_MAX`](crate::limits::JSON_CAPTURE_BYTES_MAX)
+    /// bytes, valid UTF-8, escapes untouched.
     Whole(&'a [u8]),
     /// The token is longer than that.
     TooLong,
@@ -59,7 +60,7 @@ pub trait Visitor {
     /// The text is refused here.
     fn close(&mut self, container: Container) -> Result<(), Self::Why>;
 
-    /// A key of a reported object, as it is written (compare with [`unescape`]).
+    /// A key of a reported object, as it is written (compare with [`unescape`](super::unescape)).
     ///
     /// # Errors
     ///

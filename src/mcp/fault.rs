@@ -12,7 +12,6 @@ pub enum Fault {
     BatchRefused,
     BodyFraming,
     BodyTooLarge,
-    CapabilityMissing,
     ConnectionNominates,
     Draining,
     DuplicateKey,
@@ -89,7 +88,6 @@ const INVALID_REQUEST: i32 = -32_600;
 const INVALID_PARAMS: i32 = -32_602;
 const SESSION_NOT_FOUND: i32 = -32_001;
 const HEADER_MISMATCH: i32 = -32_020;
-const MISSING_CAPABILITY: i32 = -32_021;
 const UNSUPPORTED_VERSION: i32 = -32_022;
 
 impl Row {
@@ -112,11 +110,10 @@ impl Row {
 
 impl Fault {
     /// Every fault, in the order of the documentation.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 37] = [
         Self::BatchRefused,
         Self::BodyFraming,
         Self::BodyTooLarge,
-        Self::CapabilityMissing,
         Self::ConnectionNominates,
         Self::Draining,
         Self::DuplicateKey,
@@ -168,12 +165,6 @@ impl Fault {
             Self::BodyTooLarge => {
                 Row::denied(413, "body_too_large", "The request body is larger than the limit")
             }
-            Self::CapabilityMissing => Row::denied(
-                400,
-                "client_capabilities_missing",
-                "The request declares no client capabilities",
-            )
-            .with_code(MISSING_CAPABILITY),
             Self::ConnectionNominates => Row::denied(
                 400,
                 "connection_nominates",
@@ -404,8 +395,6 @@ impl Style {
         if fault == Fault::VersionUnsupported {
             out.extend_from_slice(b",\"supported\":[\"2026-07-28\"],\"requested\":");
             out.extend_from_slice(requested.unwrap_or(b"\"\""));
-        } else if fault == Fault::CapabilityMissing {
-            out.extend_from_slice(b",\"requiredCapabilities\":{}");
         }
         out.extend_from_slice(b"}}}");
     }

@@ -1,7 +1,8 @@
 //! Deadlines without timers: each connection has one slot, and one sweep a shard looks at them all.
 //!
 //! A registered timer costs 127 ns and its time-out drops the read it guards. Here a sweep wakes
-//! the task, which then gives the connection up itself, so a read is dropped only with its connection.
+//! the task, which then gives the connection up itself, so a read is dropped only with its
+//! connection.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;

@@ -3,9 +3,12 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use nix::sys::signal::Signal;
 
 use crate::support::client::{Client, bare, exchange, post};
-use crate::support::pod::{EVENTS, Pod, chunk};
+use crate::support::pod::{EVENTS, Pod, chunk, json};
 use crate::support::process::{Ended, Ringgate, run, run_under};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
@@ -117,7 +120,7 @@ fn serving_pod() -> Pod {
         } else if received.value("X-Stream").is_some() {
             format!("{EVENTS}{}0\r\n\r\n", chunk(&format!("data: {PONG}\n\n")))
         } else {
-            crate::support::pod::json(PONG)
+            json(PONG)
         };
         stream.write_all(answer.as_bytes()).is_ok()
     })
@@ -145,7 +148,7 @@ fn a_refused_ring_falls_back_to_epoll() {
     let line = proxy.wait_for_line("running on epoll");
     assert!(line.contains("permission denied"), "{line}");
     assert_serves(&proxy);
-    proxy.signal(nix::sys::signal::Signal::SIGTERM);
+    proxy.signal(Signal::SIGTERM);
     assert_eq!(proxy.wait().code(), Some(0));
     assert_eq!(proxy.said().matches("epoll").count(), 1);
     let asked = [&flags[..], &["--driver", "io-uring"]].concat();
@@ -254,4 +257,37 @@ fn sockets_are_closed_on_exec() {
     };
     check("io-uring");
     check("epoll");
+}
+
+/// OP-1: without arguments two demonstration pods are started, and the line that is printed to try
+/// works as it is printed.
+#[test]
+fn the_first_command_shows_the_product() {
+    let mut proxy = Ringgate::start(&[]);
+    proxy.wait_for_line("two demonstration pods");
+    let line = proxy.wait_for_line("curl -s");
+    let tried = Command::new("sh").args(["-c", &line]).output().expect("a shell runs");
+    let said = String::from_utf8_lossy(&tried.stdout);
+    assert!(tried.status.success(), "{tried:?}");
+    let answer: serde_json::Value = serde_json::from_str(&said).expect("the answer is JSON");
+    assert_eq!(answer["result"]["content"][0]["text"], "hello", "{said}");
+}
+
+/// RV-11, OB-1: what was counted is told when the process ends: exchanges, faults by their reason,
+/// refused messages by the rule.
+#[test]
+fn counters_are_told_at_the_end() {
+    let pod = Pod::answering(json(r#"{"jsonrpc":"2.0","id":1,"id":1,"result":{}}"#));
+    let mut proxy = Ringgate::before(pod.address(), &["--log", "info", "--log-format", "json"]);
+    for _ in 0..3 {
+        assert_eq!(exchange(proxy.address(), post(PING, "")).status, 502);
+    }
+    proxy.signal(Signal::SIGTERM);
+    for (label, count) in
+        [("exchanges", 3), ("fault_upstream_not_json_rpc", 3), ("refused_key_duplicated", 3)]
+    {
+        let line = proxy.wait_for_line(&format!("\"label\":\"{label}\""));
+        let line: serde_json::Value = serde_json::from_str(&line).expect("a line of JSON");
+        assert_eq!(line["fields"]["count"], count, "{line}");
+    }
 }

@@ -59,8 +59,8 @@ fn malformed_requests_are_refused() {
     pod.assert_untouched();
 }
 
-/// RC-4: a field of MCP that occurs twice is refused with the id of the request, and with none where
-/// there is no body.
+/// RC-4: a field of MCP that occurs twice is refused with the id of the request, and with none
+/// where there is no body.
 #[test]
 fn doubled_mcp_fields_are_refused() {
     let pod = Pod::answering(json(PONG));

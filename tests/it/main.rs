@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests read the clock to bound their waits")]
 
 mod answers;
+mod calls;
 mod commands;
 mod drain;
 mod ends;

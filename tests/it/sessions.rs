@@ -12,7 +12,10 @@ use crate::support::client::{Answer, Client, bare, exchange, post};
 use crate::support::pod::{EVENTS, Pod, Received, chunk};
 use crate::support::process::Ringgate;
 
-const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}"#;
+const INITIALIZE: &str = concat!(
+    r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","#,
+    r#""capabilities":{},"clientInfo":{"name":"a","version":"1"}}}"#
+);
 const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
 const SHARDS: [&str; 3] = ["1", "2", "3"];
 

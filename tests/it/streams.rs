@@ -94,8 +94,14 @@ fn events_leave_at_once() {
         "retry: 10\n\n",
         "event: ping\ndata: 2026-07-28\n\n",
         NOTE,
-        "event: message\r\nid: 3\r\ndata: {\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"ping\"}\r\n\r\n",
-        "data: {\"jsonrpc\":\"2.0\",\r\ndata:\"method\":\"notifications/progress\",\ndata: \"params\":{}}\r\n\n",
+        concat!(
+            "event: message\r\nid: 3\r\n",
+            "data: {\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"ping\"}\r\n\r\n"
+        ),
+        concat!(
+            "data: {\"jsonrpc\":\"2.0\",\r\ndata:\"method\":\"notifications/progress\",\n",
+            "data: \"params\":{}}\r\n\n"
+        ),
         "data:{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"sampling/createMessage\"}\n\n",
         PONG,
         ": after the answer\n\n",
@@ -364,17 +370,18 @@ fn encoded_streams_are_refused() {
     assert_eq!(answered.json()["id"], 1);
 }
 
-/// RV-9: a session that a stream opened is not known when no answer to `initialize` came of it.
+/// SG-1, RV-9: the id of a session that a stream would open leaves with the answer to `initialize`
+/// and not before; without an answer the stream is refused as a whole.
 #[test]
 fn sessions_of_streams() {
-    let check = |body: &str, status: u16| {
+    let check = |body: &str, refusal: Option<&str>| {
         let head = EVENTS.replace("\r\n\r\n", "\r\nMcp-Session-Id: of-a-stream\r\n\r\n");
         let answer = format!("{head}{body}");
         let pod = Pod::scripted(move |received, stream| {
             let is_first = received.value("Mcp-Session-Id").is_none();
             let answer =
                 if is_first { answer.clone() } else { json(PONG.trim_start_matches("data: ")) };
-            stream.write_all(answer.as_bytes()).is_ok()
+            stream.write_all(answer.as_bytes()).is_ok() && !is_first
         });
         let proxy = Ringgate::before(pod.address(), &[]);
         let initialize = concat!(
@@ -382,12 +389,19 @@ fn sessions_of_streams() {
             r#""2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#
         );
         let answered = exchange(proxy.address(), post(initialize, ""));
-        assert_eq!(answered.value("Mcp-Session-Id"), Some("of-a-stream"));
-        let later = post(PING, "Mcp-Session-Id: of-a-stream\r\n");
-        assert_eq!(exchange(proxy.address(), later).status, status, "{body}");
+        let is_open = refusal.is_none();
+        assert_eq!(answered.fault(), refusal, "{body}");
+        assert_eq!(answered.status, if is_open { 200 } else { 502 }, "{body}");
+        assert_eq!(answered.value("Mcp-Session-Id").is_some(), is_open, "{body}");
+        assert_eq!(answered.body.contains(PONG), is_open, "{body}");
+        let later = exchange(proxy.address(), post(PING, "Mcp-Session-Id: of-a-stream\r\n"));
+        assert_eq!(later.status, if is_open { 200 } else { 404 }, "{body}");
     };
-    check(&format!("{}{LAST}", chunk(PONG)), 200);
-    check(&format!("{}{LAST}", chunk("id: 1\ndata:\n\n")), 200);
-    check(&format!("{}{LAST}", chunk(NOTE)), 404);
-    check(&chunk("data: nonsense\n\n"), 404);
+    let prime = chunk("id: 1\ndata:\n\n");
+    check(&format!("{}{LAST}", chunk(PONG)), None);
+    check(&format!("{prime}{}{}{LAST}", chunk(NOTE), chunk(PONG)), None);
+    check(&format!("{prime}{LAST}"), Some("upstream_no_answer"));
+    check(&format!("{}{LAST}", chunk(NOTE)), Some("upstream_no_answer"));
+    check(&chunk("data: nonsense\n\n"), Some("upstream_not_json"));
+    check(&prime, Some("upstream_closed"));
 }

@@ -54,7 +54,8 @@ pub enum Ids {
 ///
 /// # Errors
 ///
-/// The message is a modern request that is malformed; see [`era`] for the rules.
+/// The message is a modern request that is malformed: [`Fault::MetaInvalid`],
+/// [`Fault::VersionUnsupported`] or [`Fault::HeaderMismatch`].
 pub fn classify(message: Message<'_>, mirrored: &Mirrored<'_>) -> Result<Call, Refusal> {
     let single = match message {
         Message::Batch(Batch { ids, has_initialize }) => {

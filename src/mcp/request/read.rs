@@ -302,8 +302,8 @@ impl<'a> Reader<'a> {
         Err(Refusal { fault, id, requested: None, is_json_rpc_shaped })
     }
 
-    /// The text of a string that routes; unescaped as every parser would. NUL ends a string for some
-    /// and not for others, so a text with one routes nowhere.
+    /// The text of a string that routes; unescaped as every parser would. NUL ends a string for
+    /// some and not for others, so a text with one routes nowhere.
     fn routing_text(text: Text<'_>, body: &'a [u8]) -> Option<Cow<'a, str>> {
         unescape(within(text, body)?).filter(|text| !text.contains('\0'))
     }

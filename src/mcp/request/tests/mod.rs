@@ -89,10 +89,9 @@ fn duplicate_keys() {
     dup(r#"{"jsonrpc":"2.0","id":7,"method":"a","params":{"_meta":{},"_meta":{}}}"#, seven);
     dup(r#"{"jsonrpc":"2.0","id":7,"method":"a","params":{"taskid":"b"}}"#, seven);
     let version = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
+    let meta = format!("{version},{version}");
     dup(
-        &format!(
-            r#"{{"jsonrpc":"2.0","id":7,"method":"a","params":{{"_meta":{{{version},{version}}}}}}}"#
-        ),
+        &format!(r#"{{"jsonrpc":"2.0","id":7,"method":"a","params":{{"_meta":{{{meta}}}}}}}"#),
         seven,
     );
     dup(r#"{"jsonrpc":"2.0","id":7,"id":8,"method":"a"}"#, None);
@@ -216,9 +215,10 @@ fn eras() {
         match version {
             "" => String::new(),
             "reserved" => format!(r#","params":{{"_meta":{{{capabilities}}}}}"#),
-            version => format!(
-                r#","params":{{"_meta":{{"io.modelcontextprotocol/protocolVersion":"{version}",{capabilities}}}}}"#
-            ),
+            version => {
+                let version = format!(r#""io.modelcontextprotocol/protocolVersion":"{version}""#);
+                format!(r#","params":{{"_meta":{{{version},{capabilities}}}}}"#)
+            }
         }
     };
     let fields = ["", "2025-11-25", "2026-07-28", "2099-01-01"];
