@@ -337,3 +337,26 @@ fn the_requirements_table_is_true() {
 fn quoted(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
+
+/// The traps of monoio 0.2.4 that no test on the wire can show: a task that wakes itself starves
+/// the ring, its `BufWriter` writes past its buffer, its vectored loop sends bytes twice, and its
+/// `zero-copy` feature gives buffers back too early.
+#[test]
+fn traps_of_the_runtime_are_avoided() {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("the manifest exists");
+    let line = manifest.lines().find(|line| line.starts_with("monoio = "));
+    let line = line.expect("monoio is a dependency");
+    assert!(line.contains("\"=0.2.4\""), "the version whose traps are known is pinned: {line}");
+    assert!(line.contains("default-features = false") && !line.contains("zero-copy"), "{line}");
+    let mut complaints = Vec::new();
+    for source in sources("src", "rs") {
+        for (number, line) in source.code() {
+            for trap in ["yield_now", "BufWriter", "write_vectored_all", "spawn_blocking"] {
+                if line.contains(trap) {
+                    complaints.push(format!("{}:{number}: {trap}", source.path.display()));
+                }
+            }
+        }
+    }
+    report(&complaints);
+}

@@ -101,7 +101,7 @@ impl Client {
         }
     }
 
-    /// Waits until the budget has room for `bytes` more.
+    /// Waits until the budget has room for the reservation to hold `bytes`.
     ///
     /// # Errors
     ///
@@ -121,7 +121,7 @@ impl Client {
         let Self { wait, inbound, .. } = self;
         let granted = wait
             .until(deadline, Idle::No, |context| {
-                if reservation.poll_grow(context, bytes).is_ready() {
+                if reservation.poll_hold(context, bytes).is_ready() {
                     return Poll::Ready(Ok(()));
                 }
                 inbound.poll_watched(context, watch).map(|()| Err(ReceiveError::Gone))

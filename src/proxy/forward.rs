@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use super::client::{Client, Inbound, Unread, Watch};
+use super::client::{Client, Inbound, ReceiveError, Unread, Watch};
 use super::gate::Request;
 use super::guard::{Bound, Route};
 use super::intake::{Body, Received};
@@ -94,6 +94,15 @@ pub enum Cut {
     Client,
     /// The pod failed.
     Fault(Fault),
+}
+
+/// What a refused reservation of held bytes means for an answer.
+#[must_use]
+pub fn no_room(error: ReceiveError) -> Cut {
+    match error {
+        ReceiveError::Gone | ReceiveError::Drained => Cut::Client,
+        ReceiveError::Late => Cut::Fault(Fault::Overloaded),
+    }
 }
 
 /// A connection to the first of the pods that can be reached and is not full.

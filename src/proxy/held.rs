@@ -43,7 +43,7 @@ impl Budget {
 
 impl Reservation {
     /// Takes `bytes` more, once there are so many.
-    pub fn poll_grow(&mut self, context: &mut Context<'_>, bytes: u64) -> Poll<()> {
+    fn poll_grow(&mut self, context: &mut Context<'_>, bytes: u64) -> Poll<()> {
         let Some(free) = self.budget.free.get().checked_sub(bytes) else {
             let mut waiting = self.budget.waiting.borrow_mut();
             if !waiting.iter().any(|waker| waker.will_wake(context.waker())) {
@@ -56,14 +56,23 @@ impl Reservation {
         Poll::Ready(())
     }
 
-    /// Gives `bytes` back, or all if there are fewer.
-    pub fn shrink(&mut self, bytes: u64) {
-        let bytes = bytes.min(self.bytes);
-        if bytes == 0 {
+    /// Takes what is missing to `bytes`, once there is so much, or gives back what is too much.
+    pub fn poll_hold(&mut self, context: &mut Context<'_>, bytes: u64) -> Poll<()> {
+        if let Some(missing) = bytes.checked_sub(self.bytes) {
+            return self.poll_grow(context, missing);
+        }
+        self.shrink_to(bytes);
+        Poll::Ready(())
+    }
+
+    /// Gives back what is more than `bytes`.
+    pub fn shrink_to(&mut self, bytes: u64) {
+        let surplus = self.bytes.saturating_sub(bytes);
+        if surplus == 0 {
             return;
         }
-        self.bytes -= bytes;
-        self.budget.free.set(self.budget.free.get() + bytes);
+        self.bytes -= surplus;
+        self.budget.free.set(self.budget.free.get() + surplus);
         // All look again: which of them fits hangs on how much each wants.
         let waiting = std::mem::take(&mut *self.budget.waiting.borrow_mut());
         for waker in waiting {
@@ -74,7 +83,7 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.shrink(self.bytes);
+        self.shrink_to(0);
     }
 }
 
@@ -88,14 +97,16 @@ mod tests {
         let budget = Rc::new(Budget::new(100));
         let mut context = Context::from_waker(Waker::noop());
         let mut first = budget.reservation();
-        assert!(first.poll_grow(&mut context, 70).is_ready());
+        assert!(first.poll_hold(&mut context, 70).is_ready());
         let mut second = budget.reservation();
-        assert!(second.poll_grow(&mut context, 40).is_pending());
-        assert!(second.poll_grow(&mut context, 30).is_ready());
-        first.shrink(50);
-        assert!(second.poll_grow(&mut context, 50).is_ready());
+        assert!(second.poll_hold(&mut context, 40).is_pending());
+        assert!(second.poll_hold(&mut context, 30).is_ready());
+        first.shrink_to(20);
+        assert!(second.poll_hold(&mut context, 80).is_ready());
+        assert!(first.poll_hold(&mut context, 21).is_pending());
+        assert!(first.poll_hold(&mut context, 10).is_ready());
         drop(first);
-        assert!(second.poll_grow(&mut context, 20).is_ready());
+        assert!(second.poll_hold(&mut context, 100).is_ready());
         drop(second);
         assert_eq!(budget.free_bytes(), 100);
     }

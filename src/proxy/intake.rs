@@ -138,7 +138,7 @@ async fn gather(
             Err(ReceiveError::Gone | ReceiveError::Drained) => return Err(Halt::ClientGone),
         };
         let deadline = state.clock.deadline(limits.held_wait);
-        let bytes = input.len() as u64;
+        let bytes = (body.len() + input.len()) as u64;
         // The body is still to come: reading on will tell if the client goes.
         let granted = client.reserve(&mut reservation, bytes, Watch::No, deadline).await;
         granted.map_err(|_| Halt::fault(Fault::Overloaded))?;

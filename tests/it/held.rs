@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::support::client::{Client, exchange, post};
 use crate::support::played::PlayedPod;
-use crate::support::pod::{Pod, chunk, json};
+use crate::support::pod::{EVENTS, Pod, chunk, json};
 use crate::support::process::Ringgate;
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
@@ -206,4 +206,32 @@ fn a_client_that_closes_waits_no_more() {
     assert!(second.is_silent_for(Duration::from_millis(50)));
     drop(second);
     line.wait_for_end();
+}
+
+/// RV-8, FA-4: events that are not whole count for the budget too; a stream that finds no room ends
+/// with a fault, and one that has its room goes on.
+#[test]
+fn events_count_for_the_budget() {
+    let pod = PlayedPod::open();
+    let arguments = ["--held-bytes-max", "256KiB", "--held-wait", "300ms"];
+    let proxy = Ringgate::before(pod.address(), &arguments);
+    let text = "x".repeat(180 * 1024);
+    let event =
+        format!("data: {{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{\"text\":\"{text}\"}}}}\n\n");
+    let (start, end) = event.split_at(160 * 1024);
+    let begin = || {
+        let mut client = Client::connect(proxy.address());
+        client.send(post(PING, ""));
+        let (mut line, _) = pod.take();
+        line.send(format!("{EVENTS}{}", chunk(start)));
+        assert_eq!(client.head().status, 200);
+        (client, line)
+    };
+    let (mut first, mut first_line) = begin();
+    let (mut second, _second_line) = begin();
+    let last = String::from_utf8(second.chunk()).expect("an event is text");
+    assert!(last.contains("\"reason\":\"overloaded\""), "{last}");
+    assert!(second.chunk().is_empty(), "the stream ends");
+    first_line.send(format!("{}0\r\n\r\n", chunk(end)));
+    assert_eq!(first.chunk().len(), event.len());
 }

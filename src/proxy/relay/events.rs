@@ -1,9 +1,10 @@
 //! An event stream: each event is held until it is whole and checked, then leaves at once (RV-5,
 //! HT-4). Once the stream has begun a fault is its last event (FA-4).
 
-use super::super::client::Client;
-use super::super::forward::{Cut, Reply, watch};
+use super::super::client::{Client, Watch};
+use super::super::forward::{Cut, Reply, no_room, watch};
 use super::super::guard::{Bound, open_session};
+use super::super::held::Reservation;
 use super::super::respond::{Checked, Reception, write_fault_event};
 use super::super::state::State;
 use crate::http::body::{Decoder, Framing, LAST_CHUNK, write_data};
@@ -31,6 +32,8 @@ struct Relay {
     stream: EventStream,
     /// Received, and not yet proved.
     held: Vec<u8>,
+    /// Room in the shard's budget for what is held beyond one read.
+    reservation: Reservation,
     framing: Framing,
 }
 
@@ -53,6 +56,7 @@ pub(super) async fn pump(
         decoder: Decoder::new(reply.head.framing),
         stream: EventStream::new(Awaited::new(bound.asked()), limits),
         held: Vec::new(),
+        reservation: state.held.reservation(),
         framing,
     };
     // What is ready to leave; empty once it has left.
@@ -81,8 +85,13 @@ pub(super) async fn pump(
             }
             Next::Cut(_) => return Ok(persistence),
         }
-        let deadline = state.clock.deadline(limits.stream_idle);
-        let received = reply.upstream.next(client, deadline, watch, BODY_READ_BYTES).await;
+        let received = match relay.account(state, client, watch).await {
+            Ok(()) => {
+                let deadline = state.clock.deadline(limits.stream_idle);
+                reply.upstream.next(client, deadline, watch, BODY_READ_BYTES).await
+            }
+            Err(cut) => Err(cut),
+        };
         let fault = match received {
             Ok(bytes) if !bytes.is_empty() => {
                 chunk = bytes;
@@ -178,6 +187,18 @@ impl Relay {
         write_data(released, self.framing, out);
         self.held.drain(..released_bytes.min(self.held.len()));
         next
+    }
+
+    /// Has the budget of the shard cover what is held beyond one read.
+    async fn account(
+        &mut self,
+        state: &State,
+        client: &mut Client,
+        watch: Watch,
+    ) -> Result<(), Cut> {
+        let bytes = self.held.len().saturating_sub(BODY_READ_BYTES) as u64;
+        let deadline = state.clock.deadline(state.options.limits.held_wait);
+        client.reserve(&mut self.reservation, bytes, watch, deadline).await.map_err(no_room)
     }
 
     /// Appends the end of the stream: before it, for each request that has no answer and can get

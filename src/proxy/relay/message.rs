@@ -1,8 +1,8 @@
 //! A JSON answer: held as it was received, checked as it arrives, sent when it is proved (RV-1,
 //! RV-7 to RV-10). The chunks are not copied to be checked.
 
-use super::super::client::{Client, ReceiveError};
-use super::super::forward::{Cut, Reply, watch};
+use super::super::client::Client;
+use super::super::forward::{Cut, Reply, no_room, watch};
 use super::super::guard::{Bound, open_session};
 use super::super::held::Reservation;
 use super::super::respond::{Checked, Reception};
@@ -88,14 +88,12 @@ async fn hold(
     let end = check.take(&mut reply.buffer, start).map_err(|error| error.cut(refuse))?;
     let mut chunks = Vec::new();
     let mut reservation = state.held.reservation();
+    let mut held_bytes = 0;
     while !check.decoder.is_done() {
         let capacity = check.read_bytes(reply.head.framing);
         let deadline = state.clock.deadline(limits.held_wait);
-        let granted = client.reserve(&mut reservation, capacity as u64, watch, deadline).await;
-        granted.map_err(|error| match error {
-            ReceiveError::Gone | ReceiveError::Drained => Cut::Client,
-            ReceiveError::Late => Cut::Fault(Fault::Overloaded),
-        })?;
+        let wanted = (held_bytes + capacity) as u64;
+        client.reserve(&mut reservation, wanted, watch, deadline).await.map_err(no_room)?;
         let deadline = state.clock.deadline(limits.upstream_read_timeout);
         let mut chunk = reply.upstream.next(client, deadline, watch, capacity).await?;
         if chunk.is_empty() {
@@ -104,8 +102,8 @@ async fn hold(
         }
         let end = check.take(&mut chunk, 0).map_err(|error| error.cut(refuse))?;
         chunk.truncate(end);
-        let kept_bytes = keep(&mut chunks, chunk);
-        reservation.shrink(capacity.saturating_sub(kept_bytes) as u64);
+        held_bytes += keep(&mut chunks, chunk);
+        reservation.shrink_to(held_bytes as u64);
     }
     let Check { checker, mut awaited, bytes, .. } = check;
     checker.finish(&mut awaited).map_err(refuse)?;
