@@ -377,11 +377,12 @@ fn sessions_of_streams() {
     let check = |body: &str, refusal: Option<&str>| {
         let head = EVENTS.replace("\r\n\r\n", "\r\nMcp-Session-Id: of-a-stream\r\n\r\n");
         let answer = format!("{head}{body}");
+        let is_whole = body.ends_with(LAST);
         let pod = Pod::scripted(move |received, stream| {
             let is_first = received.value("Mcp-Session-Id").is_none();
             let answer =
                 if is_first { answer.clone() } else { json(PONG.trim_start_matches("data: ")) };
-            stream.write_all(answer.as_bytes()).is_ok() && !is_first
+            stream.write_all(answer.as_bytes()).is_ok() && (is_whole || !is_first)
         });
         let proxy = Ringgate::before(pod.address(), &[]);
         let initialize = concat!(
