@@ -56,6 +56,8 @@ fn invalid_bodies_become_faults() {
         b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":\"\xff\"}}",
         b"{'jsonrpc':'2.0','id':1,'result':{}}",
         b"\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}",
+        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":\"\n\"}}",
+        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":\"\\x\"}}",
         deep.as_bytes(),
     ] {
         check(body, "upstream_not_json");
@@ -75,6 +77,13 @@ fn invalid_bodies_become_faults() {
         r#"{"jsonrpc":"2.0","id":1,"error":{"code":"1","message":""}}"#,
         r#"{"jsonrpc":"2.0","id":1,"error":{"code":1}}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":null}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":[]}"#,
+        r#"{"jsonrpc":"2.0","id":1,"error":{"code":1.5,"message":""}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":1}}"#,
+        r#"{"jsonrpc":"2.0","id":null,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{},"ID":2}"#,
         r#"{"jsonrpc":"2.0","id":1,"id":1,"result":{}}"#,
         r#"{"jsonrpc":"2.0","id":1,"\u0069d":1,"result":{}}"#,
         r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"code":2,"message":""}}"#,
@@ -116,15 +125,21 @@ fn wrong_ids_become_faults() {
     check(r#""1""#, "1", wrong);
     check("9007199254740993", "9007199254740992", wrong);
     check("9007199254740993", "9007199254740993", None);
+    check("1", "1.0", wrong);
+    check("1.0", "1.0", None);
+    check("1e0", "1", wrong);
+    check("0", "-0", None);
     check("0", "0", None);
     check(r#""a\"b""#, r#""\u0061\"b""#, None);
     check(r#""a""#, r#""A""#, wrong);
     let array = format!("[{PONG}]");
     let answered = through(json(&array), &post(PING, ""));
     assert_refused(&answered, "upstream_not_json_rpc", "an array nobody asked");
-    let id_less = r#"{"jsonrpc":"2.0","error":{"code":1,"message":"no"}}"#;
-    let answered = through(json(id_less), &post(PING, ""));
-    assert_refused(&answered, "upstream_wrong_id", "an error without id");
+    for id in ["", r#""id":null,"#] {
+        let error = format!(r#"{{"jsonrpc":"2.0",{id}"error":{{"code":1,"message":"no"}}}}"#);
+        let answered = through(json(&error), &post(PING, ""));
+        assert_refused(&answered, "upstream_wrong_id", "an error that answers nobody");
+    }
 }
 
 /// RV-4: the media type decides, with parameters and in any case; the client gets it in lower
