@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::client::{Client, exchange, post};
 use crate::support::played::{Line, PlayedPod};
-use crate::support::pod::{EVENTS, Pod, chunk, json};
+use crate::support::pod::{ClosedPort, EVENTS, Pod, chunk, json};
 use crate::support::process::Ringgate;
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
@@ -176,7 +176,8 @@ fn pods_that_do_not_answer() {
 /// RC-7, FA-3: a pod that refuses connections becomes a fault with the id.
 #[test]
 fn pods_that_are_down() {
-    let proxy = Ringgate::before(PlayedPod::open().address(), &[]);
+    let port = ClosedPort::open();
+    let proxy = Ringgate::before(port.address(), &[]);
     let mut client = Client::connect(proxy.address());
     for _ in 0..2 {
         client.send(post(PING, ""));
@@ -193,7 +194,8 @@ fn pods_that_are_down() {
 #[test]
 fn another_pod_takes_over() {
     let pod = Pod::proper();
-    let (up, down) = (pod.address(), PlayedPod::open().address());
+    let port = ClosedPort::open();
+    let (up, down) = (pod.address(), port.address());
     let urls = [up, down].map(|address| format!("http://{address}"));
     let [up, down] = &urls;
     let all = [["--upstream", up, "--upstream", down], ["--upstream", down, "--upstream", up]];

@@ -10,8 +10,7 @@ use ringgate::mcp::fault::{Addressee, Codes, Fault, Group, Style};
 use serde_json::Value;
 
 use crate::support::client::{Answer, Client, exchange, post};
-use crate::support::played::PlayedPod;
-use crate::support::pod::{EVENTS, Pod, chunk, json};
+use crate::support::pod::{ClosedPort, EVENTS, Pod, chunk, json};
 use crate::support::process::Ringgate;
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
@@ -155,7 +154,8 @@ fn codes() {
 
 /// What a client gets when no pod can be reached.
 fn unreachable(arguments: &[&str], request: &str) -> Answer {
-    let proxy = Ringgate::before(PlayedPod::open().address(), arguments);
+    let port = ClosedPort::open();
+    let proxy = Ringgate::before(port.address(), arguments);
     exchange(proxy.address(), request)
 }
 

@@ -13,6 +13,7 @@ mod held;
 mod hostile;
 mod idle;
 mod limits;
+mod noise;
 mod peers;
 mod sessions;
 mod streams;

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
+use socket2::{Domain, Socket, Type};
+
 use super::SOON;
 
 /// A request as it reached the pod.
@@ -118,6 +120,27 @@ impl Pod {
     }
 }
 
+/// A port that refuses connections, and that nobody else gets meanwhile: it is bound, and does not
+/// listen.
+pub(crate) struct ClosedPort(Socket);
+
+impl ClosedPort {
+    /// Takes a free port.
+    pub(crate) fn open() -> Self {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("sockets can be made");
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        socket.bind(&address.into()).expect("loopback has free ports");
+        Self(socket)
+    }
+
+    /// Where nobody listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        let Self(socket) = self;
+        let address = socket.local_addr().expect("it is bound");
+        address.as_socket().expect("it is a port")
+    }
+}
+
 /// An answer of JSON.
 pub(crate) fn json(body: &str) -> String {
     format!(
@@ -169,7 +192,8 @@ pub(super) fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Opti
         }
         fill(stream, buffer)?;
     };
-    let head = String::from_utf8(buffer.drain(..end).collect()).expect("a head is text");
+    let head: Vec<u8> = buffer.drain(..end).collect();
+    let head = String::from_utf8_lossy(&head).into_owned();
     let mut received = Received { head, body: String::new() };
     let body = if received.value("Transfer-Encoding").is_some() {
         read_chunks(stream, buffer)?
