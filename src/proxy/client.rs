@@ -166,9 +166,10 @@ impl Client {
 }
 
 impl Inbound {
-    /// Puts back what belongs to the next request.
-    pub fn put_back(&mut self, bytes: Vec<u8>) {
-        debug_assert!(self.inbox.is_empty(), "bytes are put back once, before more are read");
+    /// Puts back what belongs to the next request, before what was received since: watching the
+    /// client may have read on.
+    pub fn put_back(&mut self, mut bytes: Vec<u8>) {
+        bytes.append(&mut self.inbox);
         self.inbox = bytes;
     }
 

@@ -5,7 +5,7 @@ use std::net::Shutdown;
 
 use crate::support::SOON;
 use crate::support::client::{Client, exchange, post};
-use crate::support::pod::{EVENTS, Pod, chunk, json, reset};
+use crate::support::pod::{ClosedPort, EVENTS, Pod, chunk, json, reset};
 use crate::support::process::Ringgate;
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
@@ -329,4 +329,40 @@ fn a_request_is_sent_once() {
     assert_eq!((answer.status, answer.fault()), (502, Some("upstream_closed")));
     pod.received();
     pod.assert_untouched();
+}
+
+/// HT-3: a request behind a streamed body is answered in its turn, although the proxy read on while
+/// it connected: nothing that was received is lost or put in another order.
+#[test]
+fn requests_behind_a_streamed_body_keep_their_order() {
+    let pod = Pod::scripted(|received, stream| {
+        let body = received.head.split(' ').nth(1).expect("a target").to_owned();
+        // Each request has to connect, and while it does the proxy reads on.
+        let fields = format!("Connection: close\r\nContent-Length: {}\r\n", body.len());
+        let answer = format!("HTTP/1.1 200 OK\r\n{fields}\r\n{body}");
+        stream.write_all(answer.as_bytes()).is_ok_and(|()| false)
+    });
+    // With pods that are down before it, so that connecting takes a while.
+    let down: [ClosedPort; 3] = std::array::from_fn(|_| ClosedPort::open());
+    let urls = down.iter().map(ClosedPort::address).chain([pod.address()]);
+    let urls: Vec<String> = urls.map(|address| format!("http://{address}")).collect();
+    let upstreams = urls.iter().flat_map(|url| ["--upstream", url]);
+    let arguments = ["--shards", "1", "--affinity-header", "X-Key"].into_iter().chain(upstreams);
+    let proxy = Ringgate::start(&arguments.collect::<Vec<_>>());
+    let plain = |target: &str, key: usize, padding: usize| {
+        format!(
+            "POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n\
+             X-Key: {key}\r\nTransfer-Encoding: chunked\r\n\r\n{}0\r\n\r\n",
+            chunk(&"x".repeat(padding))
+        )
+    };
+    for key in 0..20 {
+        let mut client = Client::connect(proxy.address());
+        client.send(
+            plain("/first", key, 1) + &plain("/second", key, 9_000) + &plain("/third", key, 1),
+        );
+        for target in ["/first", "/second", "/third"] {
+            assert_eq!(client.answer().body, target, "key {key}");
+        }
+    }
 }
