@@ -7,7 +7,7 @@ use crate::json::{Automaton, Container, Members, Scalar, Text, Visitor};
 use crate::limits::{Limits, REQUEST_ID_BYTES_MAX};
 use crate::mcp::response::{Asked, Awaited, Carrier, Checker, Message, Refusal};
 use crate::mcp::stream::{End, EventStream};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -36,12 +36,12 @@ pub enum Kind {
 }
 
 /// Why nothing could be checked, or the verdict could not be told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 enum Error {
-    #[error("can't read the file: {0}")]
-    Read(ErrorKind),
+    #[error("can't read {path}: {error}")]
+    Read { path: String, error: std::io::Error },
     #[error("can't write the verdict: {0}")]
-    Write(ErrorKind),
+    Write(std::io::Error),
     #[error("--id is not a JSON string or number of bounded length; quote strings: --id '\"a\"'")]
     Id,
 }
@@ -76,13 +76,14 @@ pub fn run(args: &Args) -> ExitCode {
 
 fn check(args: &Args) -> Result<ExitCode, Error> {
     let asked = args.id.as_deref().map_or(Ok(Asked::Anything), asked_by)?;
-    let captured = read(&args.file).map_err(|error| Error::Read(error.kind()))?;
+    let path = args.file.display().to_string();
+    let captured = read(&args.file).map_err(|error| Error::Read { path, error })?;
     let kind = args.kind.unwrap_or_else(|| guess(&captured));
     let verdict = judge(kind, asked, &captured);
     std::io::stdout()
         .lock()
         .write_all(report(verdict, &captured).as_bytes())
-        .map_err(|error| Error::Write(error.kind()))?;
+        .map_err(Error::Write)?;
     Ok(match verdict {
         Verdict::Body(_) | Verdict::Events { .. } => ExitCode::SUCCESS,
         Verdict::Refused(_) | Verdict::Unanswered => ExitCode::FAILURE,
@@ -326,9 +327,11 @@ mod tests {
     #[test]
     fn missing_files_are_errors() {
         let args = Args { file: PathBuf::from("/nonexistent/capture"), kind: None, id: None };
-        assert_eq!(super::check(&args).err(), Some(Error::Read(ErrorKind::NotFound)));
+        let said = super::check(&args).err().map(|error| error.to_string());
+        let path = args.file.display().to_string();
+        assert!(said.is_some_and(|said| said.starts_with(&format!("can't read {path}: No such"))));
         let args = Args { id: Some("a".to_owned()), ..args };
-        assert_eq!(super::check(&args).err(), Some(Error::Id));
+        assert!(matches!(super::check(&args), Err(Error::Id)));
         let command = clap::Command::new("check");
         <Args as clap::Args>::augment_args(command).debug_assert();
     }
