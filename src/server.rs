@@ -190,7 +190,12 @@ async fn read_head(
     };
     let head = read_request(buffer.get(..head_bytes).unwrap_or_default(), limits)
         .map_err(|error| Some(fault(error)))?;
-    client.unread = if head.framing == Framing::None { Unread::Nothing } else { Unread::Body };
+    client.unread = Unread::Body;
+    if head.framing == Framing::None {
+        client.unread = Unread::Nothing;
+        // Whatever becomes of this request, what follows it is the next one.
+        client.inbound.put_back(buffer.split_off(head_bytes));
+    }
     Ok(Request { head, buffer })
 }
 

@@ -366,3 +366,27 @@ fn requests_behind_a_streamed_body_keep_their_order() {
         }
     }
 }
+
+/// HT-1, HT-3: what is sent behind a request that the proxy itself answers is the next request,
+/// from its first byte on, wherever a read ends.
+#[test]
+fn requests_behind_refused_ones_are_whole() {
+    let pod = Pod::answering(json(PONG));
+    let proxy = Ringgate::before(pod.address(), &[]);
+    let gated = "GET /mcp HTTP/1.1\r\nHost: localhost\r\nMCP-Protocol-Version: 2026-07-28\r\n\r\n";
+    let foreign = "GET /mcp HTTP/1.1\r\nHost: evil.example\r\n\r\n";
+    let preflight = "OPTIONS / HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\n\
+                     Access-Control-Request-Method: POST\r\n\r\n";
+    let unknown = "GET /mcp HTTP/1.1\r\nHost: localhost\r\nMcp-Session-Id: none\r\n\r\n";
+    for (first, status) in [(gated, 405), (foreign, 403), (preflight, 204), (unknown, 404)] {
+        let next = post(PING, "");
+        // Whole, and cut where the rest alone would be another request.
+        let hiding = format!("X: {}\r\n", "y".repeat(8_000)) + "Z: GET / HTTP/1.1\r\n";
+        for next in [next, post(PING, &hiding)] {
+            let mut client = Client::connect(proxy.address());
+            client.send(format!("{first}{next}"));
+            assert_eq!(client.answer().status, status, "{first}");
+            assert_eq!(client.answer().body, PONG, "behind {first}");
+        }
+    }
+}
