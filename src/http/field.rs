@@ -16,8 +16,11 @@ impl Span {
         buffer.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 
-    /// The place of `part` in `whole`, of which it must be a slice.
+    /// The place of `part` in `whole`, of which it must be a slice unless it is empty.
     pub(crate) fn locate(part: &[u8], whole: &[u8]) -> Self {
+        if part.is_empty() {
+            return Self { start: 0, end: 0 };
+        }
         let start = (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize);
         debug_assert!(start + part.len() <= whole.len(), "the part is a slice of the whole");
         let clamp = |offset: usize| u32::try_from(offset).unwrap_or(u32::MAX);

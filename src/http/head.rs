@@ -232,8 +232,6 @@ pub fn read_response(
         persistence = Persistence::Close;
     }
     let phrase = Span::locate(response.reason.unwrap_or_default().as_bytes(), head);
-    // An absent phrase is not a slice of the head.
-    let phrase = if head.len() < phrase.end as usize { Span { start: 0, end: 0 } } else { phrase };
     Ok(ResponseHead { status, phrase, fields, framing, declared, persistence, bytes: head.len() })
 }
 

@@ -175,6 +175,8 @@ fn framings_of_answers_come_through() {
     );
     check(format!("{head}\r\n{PONG}"), false);
     check(format!("HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n{PONG}"), false);
+    check(json(PONG).replace("200 OK", "200"), true);
+    check(json(PONG).replace("200 OK", "200 "), true);
     check(format!("HTTP/1.1 100 Continue\r\n\r\n{}", json(PONG)), true);
     check(format!("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n{}", json(PONG)), true);
 }
