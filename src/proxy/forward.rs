@@ -3,29 +3,28 @@
 //! A request is sent once. It goes to another pod only when connecting failed, or when a pooled
 //! connection proved closed before its first byte was written (RC-7).
 
-use std::future::poll_fn;
-use std::io;
 use std::pin::pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use super::client::{Client, Inbound, ReceiveError, Unread, Watch};
+use super::client::{Client, ReceiveError, Unread, Watch};
 use super::gate::Request;
 use super::guard::{Bound, Route};
 use super::intake::{Body, Received};
-use super::respond::{Halt, Reception};
+use super::respond::{Halt, Reception, write_interim};
 use super::state::State;
-use crate::http::body::{Framing, LAST_CHUNK, write_chunk_size};
+use super::upload::{UploadError, stream, upload};
+use crate::http::body::Framing;
 use crate::http::compose::{Fate, write_field, write_fields, write_framing};
 use crate::http::field::Known;
 use crate::http::head::{
     EndFinder, HeadError, Method, Persistence, ResponseHead, Version, read_response,
 };
 use crate::ids::PodId;
-use crate::limits::{BODY_READ_BYTES, COPIED_ANSWER_BYTES_MAX, INTERIM_ANSWERS_MAX};
+use crate::limits::{BODY_READ_BYTES, INTERIM_ANSWERS_MAX};
 use crate::mcp::fault::Fault;
 use crate::net::pool::Connection;
-use crate::net::stream::{Writer, connect};
+use crate::net::stream::connect;
 use crate::shard::drain::Pass;
 use crate::shard::wait::{Idle, Interrupt};
 use crate::telemetry::Event;
@@ -281,7 +280,8 @@ async fn read_head(
             // Nobody asked for another protocol: the request's Upgrade was not passed on. The proxy
             // itself answers `Expect`, so a 100 has no taker either.
             102..200 if !is_mcp && reception.version() == Version::Http11 => {
-                let interim = head_bytes.to_vec();
+                let mut interim = Vec::with_capacity(bytes);
+                write_interim((&head, head_bytes), &mut interim);
                 client.send(interim, deadline).await.map_err(|_| Cut::Client)?;
             }
             101 => return Err(Cut::Fault(Fault::UpstreamMalformed)),
@@ -366,91 +366,6 @@ fn keep_alive(value: &[u8]) -> Option<Duration> {
         std::str::from_utf8(seconds).ok()?.parse().ok().map(Duration::from_secs)
     };
     value.split(|byte| *byte == b',').find_map(parameter)
-}
-
-/// Why a request did not go out whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum UploadError {
-    /// The pod does not read on, or has answered already.
-    Pod,
-    /// The client went away.
-    Client,
-    /// The body is malformed.
-    Framing,
-    /// The body is larger than the limit.
-    TooLarge,
-}
-
-/// Sends a request whose body is there.
-async fn upload(
-    mut head: Vec<u8>,
-    received: &mut Received,
-    writer: &mut Writer,
-    progress: &impl Fn(),
-) -> Result<(), UploadError> {
-    let pod = |_: io::Error| UploadError::Pod;
-    match &mut received.body {
-        Body::Gathered(body, _) if COPIED_ANSWER_BYTES_MAX < body.len() => {
-            let body = std::mem::take(body);
-            writer.send_vectored(vec![head, body], progress).await.map_err(pod)
-        }
-        body @ (Body::Inline(_) | Body::Gathered(..) | Body::Coming(_)) => {
-            head.extend_from_slice(body.bytes(&received.admitted.request));
-            writer.send(head).await.map(drop).map_err(pod)
-        }
-    }
-}
-
-/// Sends a request and passes its body on as it comes.
-async fn stream(
-    mut out: Vec<u8>,
-    received: &mut Received,
-    inbound: &mut Inbound,
-    writer: &mut Writer,
-    bytes_max: u64,
-    progress: &impl Fn(),
-) -> Result<(), UploadError> {
-    let request = &mut received.admitted.request;
-    let Body::Coming(decoder) = &mut received.body else { return Ok(()) };
-    let framing = request.head.framing;
-    let mut input = request.buffer.split_off(request.head.bytes);
-    let mut body_bytes = 0;
-    loop {
-        let mut rest = &input[..];
-        while !rest.is_empty() && !decoder.is_done() {
-            let step = decoder.next(rest).map_err(|_| UploadError::Framing)?;
-            let (taken, left) = rest.split_at(step.consumed);
-            let data = &taken[taken.len() - step.data..];
-            if framing == Framing::Chunked && !data.is_empty() {
-                write_chunk_size(data.len(), &mut out);
-                out.extend_from_slice(data);
-                out.extend_from_slice(b"\r\n");
-            } else {
-                out.extend_from_slice(data);
-            }
-            body_bytes += step.data as u64;
-            rest = left;
-        }
-        if bytes_max < body_bytes {
-            return Err(UploadError::TooLarge);
-        }
-        let is_done = decoder.is_done();
-        if is_done && framing == Framing::Chunked {
-            out.extend_from_slice(LAST_CHUNK);
-        }
-        if is_done && !rest.is_empty() {
-            inbound.put_back(rest.to_vec());
-        }
-        out = writer.send(out).await.map_err(|_| UploadError::Pod)?;
-        out.clear();
-        progress();
-        if is_done {
-            return Ok(());
-        }
-        let more = poll_fn(|context| inbound.poll_receive(context, BODY_READ_BYTES)).await;
-        input = more.ok_or(UploadError::Client)?;
-        progress();
-    }
 }
 
 /// The head of the request as it goes to the pod.

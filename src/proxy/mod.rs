@@ -11,6 +11,7 @@ pub mod gate;
 pub mod respond;
 pub mod intake;
 pub mod guard;
+pub mod upload;
 pub mod forward;
 pub mod relay;
 

@@ -316,6 +316,15 @@ fn status(state: &State, refused: &Refused) -> u16 {
     if is_in_band { 200 } else { row.status }
 }
 
+/// Appends the head of an interim answer (1xx) of a pod.
+pub fn write_interim((head, buffer): (&ResponseHead, &[u8]), out: &mut Vec<u8>) {
+    write_status(head.status, head.phrase.of(buffer), out);
+    write_fields(&head.fields, buffer, out, |known| {
+        if known == Known::RinggateFault { Fate::Removed } else { Fate::Kept }
+    });
+    out.extend_from_slice(b"\r\n");
+}
+
 /// Appends the fault as the event that ends a stream (FA-4).
 pub fn write_fault_event(state: &State, fault: Fault, id: &RequestId, out: &mut Vec<u8>) {
     state.counters.count_fault(fault);

@@ -392,3 +392,23 @@ fn requests_behind_refused_ones_are_whole() {
         }
     }
 }
+
+/// HT-3: an interim answer reaches a plain client without what only the proxy may say; an answer of
+/// 204 says nothing of a length.
+#[test]
+fn interim_and_empty_answers() {
+    let pod = Pod::answering(
+        "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nX-Ringgate-Fault: forged\r\nX-Hop: 1\r\n\
+         Connection: X-Hop\r\n\r\nHTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n",
+    );
+    let proxy = Ringgate::before(pod.address(), &[]);
+    let mut client = Client::connect(proxy.address());
+    for _ in 0..2 {
+        client.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        let interim = client.head();
+        assert_eq!((interim.status, interim.value("Link")), (103, Some("</a>")));
+        assert_eq!((interim.fault(), interim.value("X-Hop")), (None, None));
+        let answer = client.answer();
+        assert_eq!((answer.status, answer.value("Content-Length")), (204, None));
+    }
+}

@@ -20,6 +20,8 @@ pub(super) async fn pump(
     let limits = &state.options.limits;
     let watch = watch(&bound.received);
     let framing = match reply.head.framing {
+        // RFC 9110, section 8.6: this one says nothing of a length.
+        Framing::None if reply.head.status == 204 => Framing::None,
         // What HEAD and 304 say of the length is about another answer, and travels on.
         Framing::None => reply.head.declared.unwrap_or(Framing::None),
         Framing::Length(bytes) => Framing::Length(bytes),
