@@ -17,7 +17,6 @@ use crate::shard::clock::now;
 use crate::shard::mesh::{Inbox, Mailbox, Mesh, channel};
 use crate::shard::message::Message;
 use crate::shard::ring::{Driver, Ring, block_on, build};
-use crate::shard::wait::Idle;
 use crate::telemetry::Snapshot;
 
 /// Why the shards did not start.
@@ -235,11 +234,6 @@ async fn drain(state: &State, timeout: std::time::Duration) {
     tracing::warn!(connections = left, "the drain time-out cuts what still runs");
     state.waits.interrupt_all();
     let last = state.clock.deadline(crate::limits::LINGER);
-    let ended = wait
-        .until(last, Idle::No, |context| {
-            let mut all = std::pin::pin!(state.connections.fewer_than(1));
-            all.as_mut().poll(context)
-        })
-        .await;
+    let ended = wait.complete(last, state.connections.fewer_than(1)).await;
     tracing::debug!(is_clean = ended.is_ok(), "drained");
 }

@@ -129,6 +129,26 @@ impl Decoder {
         Ok(Step { consumed, data: 0 })
     }
 
+    /// The next stretch of body bytes in `input`, which moves on behind it. `None` once the input
+    /// is taken or the body is done; what is left of the input then lies behind the body.
+    ///
+    /// # Errors
+    ///
+    /// See [`BodyError`]; the connection is of no use after one.
+    pub fn next_data<'a>(&mut self, input: &mut &'a [u8]) -> Result<Option<&'a [u8]>, BodyError> {
+        while !input.is_empty() && !self.is_done() {
+            let step = self.next(input)?;
+            let (taken, rest) = input.split_at(step.consumed);
+            *input = rest;
+            if let Some((_, data)) = taken.split_at_checked(step.consumed - step.data)
+                && !data.is_empty()
+            {
+                return Ok(Some(data));
+            }
+        }
+        Ok(None)
+    }
+
     /// The connection ended.
     ///
     /// # Errors

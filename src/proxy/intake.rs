@@ -115,11 +115,9 @@ async fn gather(
     let mut input = request.buffer.split_off(request.head.bytes);
     loop {
         let mut rest = &input[..];
-        while !rest.is_empty() && !decoder.is_done() {
-            let step = decoder.next(rest).map_err(|_| Halt::fault(Fault::BodyFraming))?;
-            let (taken, left) = rest.split_at(step.consumed);
-            body.extend_from_slice(&taken[taken.len() - step.data..]);
-            rest = left;
+        let malformed = |_| Halt::fault(Fault::BodyFraming);
+        while let Some(data) = decoder.next_data(&mut rest).map_err(malformed)? {
+            body.extend_from_slice(data);
         }
         if limits.request_bytes_max < body.len() as u64 {
             return Err(Halt::fault(Fault::BodyTooLarge));
@@ -172,7 +170,7 @@ fn call(state: &State, request: &Request, body: &Body) -> Result<Option<Call>, H
         {
             return Ok(None);
         }
-        Err(refusal) => return Err(Halt::Refused(Box::new(Refused::of(refusal)))),
+        Err(refusal) => return Err(refusal.into()),
     };
     let fields = &request.head.fields;
     if fields.has_repeated(&SINGLE_OF_MCP) || has_repeated_param(request) {
@@ -189,11 +187,10 @@ fn call(state: &State, request: &Request, body: &Body) -> Result<Option<Call>, H
         name: request.value(Known::McpName),
         params: &params,
     };
-    let call = request::classify(message, &mirrored)
-        .map_err(|refusal| Halt::Refused(Box::new(Refused::of(refusal))))?;
+    let call = request::classify(message, &mirrored)?;
     let is_batch = matches!(call.kind, CallKind::Batch | CallKind::OpeningBatch);
     if is_batch && state.options.batches == Batches::Refuse {
-        return Err(Halt::Refused(Box::new(Refused::by_call(Fault::BatchRefused, &call))));
+        return Err(Halt::by_call(Fault::BatchRefused, Some(&call)));
     }
     Ok(Some(call))
 }

@@ -40,13 +40,6 @@ impl Refused {
         Self { fault, ids: call.ids.clone(), era: Some(call.era), requested: None }
     }
 
-    /// What the classification refused.
-    #[must_use]
-    pub fn of(refusal: Refusal) -> Self {
-        let ids = refusal.id.map_or(Ids::None, Ids::One);
-        Self { fault: refusal.fault, ids, era: None, requested: refusal.requested }
-    }
-
     fn addressee(&self) -> Addressee<'_> {
         match &self.ids {
             Ids::None => Addressee::Unknown,
@@ -79,6 +72,15 @@ impl Halt {
             Some(call) => Self::Refused(Box::new(Refused::by_call(fault, call))),
             None => Self::fault(fault),
         }
+    }
+}
+
+impl From<Refusal> for Halt {
+    /// What reading or classifying a body refused.
+    fn from(refusal: Refusal) -> Self {
+        let Refusal { fault, id, requested, .. } = refusal;
+        let ids = id.map_or(Ids::None, Ids::One);
+        Self::Refused(Box::new(Refused { fault, ids, era: None, requested }))
     }
 }
 
@@ -188,11 +190,7 @@ impl Reception {
             write_media_type(value, out);
         }
         self.write_shared(out);
-        write_framing(framing, out);
-        if self.persistence(state, client, framing) == Persistence::Close {
-            write_field(b"Connection", b"close", out);
-        }
-        out.extend_from_slice(b"\r\n");
+        self.end_head(state, client, framing, out);
     }
 
     /// Sends a fault as the whole answer.
@@ -233,6 +231,7 @@ impl Reception {
         }
         self.write_shared(&mut out);
         let framing = Framing::Length(body.len() as u64);
+        write_date(state, &mut out);
         let persistence = self.end_head(state, client, framing, &mut out);
         if self.method != Method::Head {
             out.extend_from_slice(&body);
@@ -266,11 +265,13 @@ impl Reception {
         );
         write_field(b"Access-Control-Max-Age", b"600", &mut out);
         self.write_shared(&mut out);
+        write_date(state, &mut out);
         let persistence = self.end_head(state, client, Framing::None, &mut out);
         client.send(out, state.clock.deadline(state.options.limits.body_timeout)).await?;
         Ok(persistence)
     }
 
+    /// Appends what ends every final head: how the body is framed, and whether the connection ends.
     fn end_head(
         &self,
         state: &State,
@@ -278,9 +279,6 @@ impl Reception {
         framing: Framing,
         out: &mut Vec<u8>,
     ) -> Persistence {
-        out.extend_from_slice(b"Date: ");
-        state.write_date(out);
-        out.extend_from_slice(b"\r\n");
         write_framing(framing, out);
         let persistence = self.persistence(state, client, framing);
         if persistence == Persistence::Close {
@@ -303,6 +301,12 @@ impl Reception {
         );
         write_field(b"Vary", b"Origin", out);
     }
+}
+
+fn write_date(state: &State, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"Date: ");
+    state.write_date(out);
+    out.extend_from_slice(b"\r\n");
 }
 
 /// FA-3: faults of the proxy itself may be sent in-band to legacy requests, since one popular

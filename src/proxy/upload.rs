@@ -5,7 +5,7 @@ use std::io;
 
 use super::client::Inbound;
 use super::intake::{Body, Received};
-use crate::http::body::{Framing, LAST_CHUNK, write_chunk_size};
+use crate::http::body::{Framing, LAST_CHUNK, write_data};
 use crate::limits::{BODY_READ_BYTES, COPIED_ANSWER_BYTES_MAX};
 use crate::net::stream::Writer;
 
@@ -74,19 +74,9 @@ pub async fn stream(
     let mut body_bytes = 0;
     loop {
         let mut rest = &input[..];
-        while !rest.is_empty() && !decoder.is_done() {
-            let step = decoder.next(rest).map_err(|_| UploadError::Framing)?;
-            let (taken, left) = rest.split_at(step.consumed);
-            let data = &taken[taken.len() - step.data..];
-            if framing == Framing::Chunked && !data.is_empty() {
-                write_chunk_size(data.len(), &mut out);
-                out.extend_from_slice(data);
-                out.extend_from_slice(b"\r\n");
-            } else {
-                out.extend_from_slice(data);
-            }
-            body_bytes += step.data as u64;
-            rest = left;
+        while let Some(data) = decoder.next_data(&mut rest).map_err(|_| UploadError::Framing)? {
+            write_data(data, framing, &mut out);
+            body_bytes += data.len() as u64;
         }
         if bytes_max < body_bytes {
             return Err(UploadError::TooLarge);

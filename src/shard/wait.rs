@@ -86,9 +86,7 @@ impl Waits {
             }
         }
     }
-}
 
-impl Waits {
     /// Ends every wait, idle or not: the shard is out of time.
     pub fn interrupt_all(&self) {
         for (_, slot) in &*self.slots.borrow() {

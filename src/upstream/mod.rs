@@ -61,7 +61,7 @@ impl PodSet {
     pub fn preference(&self, key: &[u8]) -> impl Iterator<Item = PodId> + use<'_> {
         let point = xxh3_64_with_seed(key, POINTS);
         let start = self.ring.partition_point(|(at, _)| *at < point);
-        let mut is_seen = vec![false; if self.pods.len() > 1 { self.pods.len() } else { 1 }];
+        let mut is_seen = vec![false; self.pods.len()];
         let (before, after) = self.ring.split_at(start);
         after.iter().chain(before).filter_map(move |(_, id)| {
             let seen = is_seen.get_mut(usize::from(id.0))?;

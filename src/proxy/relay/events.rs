@@ -159,14 +159,15 @@ impl Relay {
         let mut rest = received;
         let mut released_bytes = 0;
         let mut next = Next::More;
-        while !rest.is_empty() && !self.decoder.is_done() && next == Next::More {
-            let Ok(step) = self.decoder.next(rest) else {
-                next = Next::Cut(Fault::UpstreamMalformed);
-                break;
+        while next == Next::More {
+            let data = match self.decoder.next_data(&mut rest) {
+                Ok(Some(data)) => data,
+                Ok(None) => break,
+                Err(_) => {
+                    next = Next::Cut(Fault::UpstreamMalformed);
+                    break;
+                }
             };
-            let (taken, left) = rest.split_at(step.consumed);
-            let data = &taken[taken.len() - step.data..];
-            rest = left;
             self.held.extend_from_slice(data);
             let progress = self.stream.push(data);
             released_bytes += progress.released_bytes;

@@ -84,11 +84,9 @@ fn take(
     out: &mut Vec<u8>,
 ) -> Result<(), Fault> {
     let mut rest = received;
-    while !rest.is_empty() && !decoder.is_done() {
-        let step = decoder.next(rest).map_err(|_| Fault::UpstreamMalformed)?;
-        let (taken, left) = rest.split_at(step.consumed);
-        write_data(&taken[taken.len() - step.data..], framing, out);
-        rest = left;
+    let malformed = |_| Fault::UpstreamMalformed;
+    while let Some(data) = decoder.next_data(&mut rest).map_err(malformed)? {
+        write_data(data, framing, out);
     }
     if rest.is_empty() { Ok(()) } else { Err(Fault::UpstreamMalformed) }
 }
